@@ -1,0 +1,63 @@
+# One CMake function for all rooms.
+#
+#   sless_room(<name> [DIR <dir>] [DEPS <room>...] [LIBS <library>...] [TEST_DEPS <room>...] [TEST_LIBS <library>...])
+#
+# Makes the static library sless_<name> from the *.cc files of the folder (tests, main.cc and testing/ left out), links the rooms
+# that it may include (docs/architecture.md, section 3), and makes <name>_test from its *_test.cc files.
+# A folder testing/ becomes sless_<name>_testing. Folders below are rooms of their own unless SUBDIRS names them.
+function(sless_room name)
+  cmake_parse_arguments(ROOM "" "DIR" "DEPS;LIBS;TEST_DEPS;TEST_LIBS;SUBDIRS" ${ARGN})
+  if(NOT ROOM_DIR)
+    set(ROOM_DIR ${CMAKE_CURRENT_SOURCE_DIR})
+  endif()
+  set(patterns ${ROOM_DIR}/*.cc)
+  foreach(sub IN LISTS ROOM_SUBDIRS)
+    list(APPEND patterns ${ROOM_DIR}/${sub}/*.cc)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_test|/main|_main|_fuzz)\\.cc$")
+
+  set(deps "")
+  foreach(dep IN LISTS ROOM_DEPS)
+    list(APPEND deps sless_${dep})
+  endforeach()
+
+  if(sources)
+    add_library(sless_${name} STATIC ${sources})
+    target_link_libraries(sless_${name} PUBLIC ${deps} ${ROOM_LIBS} sless_options)
+    target_compile_options(sless_${name} PRIVATE ${SLESS_WARNINGS})
+  else()
+    add_library(sless_${name} INTERFACE)
+    target_link_libraries(sless_${name} INTERFACE ${deps} ${ROOM_LIBS} sless_options)
+  endif()
+
+  file(GLOB helpers CONFIGURE_DEPENDS ${ROOM_DIR}/testing/*.cc)
+  set(helper_tests ${helpers})
+  list(FILTER helper_tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER helpers EXCLUDE REGEX "_test\\.cc$")
+  if(helpers)
+    add_library(sless_${name}_testing STATIC EXCLUDE_FROM_ALL ${helpers})
+    target_link_libraries(sless_${name}_testing PUBLIC sless_${name} GTest::gtest GTest::gmock)
+    target_compile_options(sless_${name}_testing PRIVATE ${SLESS_WARNINGS})
+  else()
+    add_library(sless_${name}_testing INTERFACE)
+    target_link_libraries(sless_${name}_testing INTERFACE sless_${name} GTest::gtest GTest::gmock)
+  endif()
+
+  list(APPEND tests ${helper_tests})
+  if(tests AND SLESS_TESTS)
+    add_executable(${name}_test ${tests})
+    set(test_deps "")
+    foreach(dep IN LISTS ROOM_TEST_DEPS)
+      list(APPEND test_deps sless_${dep})
+    endforeach()
+    target_link_libraries(${name}_test PRIVATE sless_${name} sless_${name}_testing ${test_deps} ${ROOM_TEST_LIBS}
+                          GTest::gmock GTest::gtest_main)
+    target_compile_options(${name}_test PRIVATE ${SLESS_WARNINGS})
+    set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_test(NAME ${name} COMMAND ${name}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_property(GLOBAL APPEND PROPERTY SLESS_UNIT_TESTS ${name}_test)
+  endif()
+endfunction()
