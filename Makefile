@@ -1,0 +1,52 @@
+# sless: `make demo` shows the main job, `make test` runs every test. Both install what they need (tools/setup.sh).
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+CACHE ?= $(or $(SLESS_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sless)
+export PATH := $(CACHE)/bin:$(PATH)
+JOBS ?= $(shell nproc)
+
+.PHONY: help setup build demo test unit acceptance layering lint format docs bench clean
+
+help:       ## this list
+	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+
+setup:      ## install what building, running and testing needs
+	@tools/setup.sh
+
+build: setup ## build/bin: terraform-provider-sless, slessd, sless-runner (release)
+	@cmake --preset release >/dev/null
+	@cmake --build build -j $(JOBS)
+
+demo: build ## apply examples/quickstart on a slessd of its own, call it, change it, destroy it
+	@python3 tools/demo.py
+
+test: build ## every test: unit (with sanitizers), layering, docs, acceptance
+	@cmake --preset dev >/dev/null
+	@cmake --build build/dev -j $(JOBS) --target unit_tests
+	@python3 tests/run.py
+
+unit: setup ## unit tests alone, with sanitizers
+	@cmake --preset dev >/dev/null
+	@cmake --build build/dev -j $(JOBS) --target unit_tests
+	@python3 tests/run.py unit
+
+acceptance: build ## acceptance tests alone, with the real terraform
+	@python3 tests/run.py acceptance
+
+layering:   ## who includes whom
+	@python3 tests/layering/check_includes.py
+
+format:     ## clang-format over the tree (clang-format 14)
+	@git ls-files '*.h' '*.cc' | xargs clang-format -i
+
+lint: layering ## formatting and layering, changing nothing
+	@git ls-files '*.h' '*.cc' | xargs clang-format --dry-run -Werror
+
+docs: build ## registry pages from the schemas
+	@build/bin/docsgen docs
+
+bench: build ## benchmarks under tests/bench
+	@for f in tests/bench/*.py; do echo "== $$f"; python3 $$f || exit 1; done
+
+clean:      ## the build folder
+	@rm -rf build
