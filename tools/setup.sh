@@ -15,10 +15,13 @@ die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 # --- Debian packages -------------------------------------------------------------------------------------------------------------
 command -v dpkg-query >/dev/null || die "this is not a Debian machine; install the packages of tools/packages.txt by hand (Debian 12 names)"
 mapfile -t wanted < <(grep -v '^#' "$here/packages.txt")
-mapfile -t present < <(dpkg-query -W -f '${binary:Package} ${db:Status-Abbrev}\n' 2>/dev/null | sed -n 's/^\([^: ]*\)\(:[a-z0-9]*\)\{0,1\} ii.*/\1/p')
+declare -A present=()
+while read -r package state; do
+  [ "$state" = ii ] && present[${package%%:*}]=1
+done < <(dpkg-query -W -f '${binary:Package} ${db:Status-Abbrev}\n' 2>/dev/null)
 missing=()
 for package in "${wanted[@]}"; do
-  printf '%s\n' "${present[@]}" | grep -qxF -- "$package" || missing+=("$package")
+  [ -n "${present[$package]:-}" ] || missing+=("$package")
 done
 if [ ${#missing[@]} -gt 0 ]; then
   if [ "$(id -u)" = 0 ]; then as_root=()
