@@ -1,0 +1,101 @@
+# A function with two routes: created, called, changed.
+provider "sless" {}
+
+variables {
+  name        = "shop"
+  namespace   = "http-api-test"
+  runtime     = "python3.11"
+  source_dir  = "./tests/src"
+  environment = { STAGE = "one" }
+
+  routes = {
+    all   = {}
+    admin = { path = "/admin", auth = "token", methods = ["POST"] }
+  }
+}
+
+run "urls_are_known_at_plan" {
+  command = plan
+
+  assert {
+    condition     = endswith(output.urls["all"], "/fn/http-api-test/shop")
+    error_message = "url of the route \"all\" is ${output.urls["all"]}"
+  }
+
+  assert {
+    condition     = endswith(output.urls["admin"], "/fn/http-api-test/shop/admin")
+    error_message = "url of the route \"admin\" is ${output.urls["admin"]}"
+  }
+}
+
+run "create" {
+  assert {
+    condition     = output.revision == 1
+    error_message = "a new function serves revision ${output.revision}, want 1"
+  }
+
+  assert {
+    condition     = sless_function.this.phase == "Ready"
+    error_message = "phase is ${sless_function.this.phase}"
+  }
+}
+
+run "call" {
+  module {
+    source = "./tests/call"
+  }
+
+  variables {
+    function = run.create.function
+    run_id   = 1
+  }
+
+  assert {
+    condition     = output.result == { stage = "one", path = "/from-the-test" }
+    error_message = "the function answered ${jsonencode(output.result)}"
+  }
+}
+
+run "change_the_environment" {
+  variables {
+    environment = { STAGE = "two" }
+  }
+
+  assert {
+    condition     = output.revision == 2
+    error_message = "a new environment makes revision ${output.revision}, want 2"
+  }
+}
+
+run "call_again" {
+  module {
+    source = "./tests/call"
+  }
+
+  variables {
+    function = run.create.function
+    run_id   = 2
+  }
+
+  assert {
+    condition     = output.result.stage == "two"
+    error_message = "the function answered ${jsonencode(output.result)}"
+  }
+}
+
+run "switch_off" {
+  variables {
+    environment = { STAGE = "two" }
+    enabled     = false
+  }
+
+  assert {
+    condition     = alltrue([for trigger in sless_trigger.route : !trigger.enabled])
+    error_message = "a trigger is still enabled"
+  }
+
+  assert {
+    condition     = output.revision == 2
+    error_message = "switching off must not make a revision, got ${output.revision}"
+  }
+}

@@ -1,0 +1,9 @@
+terraform {
+  required_version = ">= 1.6"
+
+  required_providers {
+    sless = {
+      source = "sless/sless"
+    }
+  }
+}

@@ -1,0 +1,1 @@
+terraform import sless_function.orders shop/orders

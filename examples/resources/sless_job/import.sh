@@ -1,0 +1,1 @@
+terraform import sless_job.migrate shop/orders-migrate

@@ -1,0 +1,1 @@
+terraform import sless_trigger.orders_http shop/orders-http
