@@ -64,6 +64,7 @@ struct RunSpec {
   std::string event_json;
   int64_t run_id = 0;                 ///< jobs: the runId; cron: planned time in unix seconds
   int64_t max_attempts = 1;           ///< attempts allowed now; raised by a retry
+  bool serial = false;                ///< begins only when earlier runs of its owner have ended
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
@@ -73,6 +74,7 @@ struct RunSpec {
     visit("eventJson", self.event_json, Doc{"JSON text, the event"});
     visit("runId", self.run_id, Doc{"jobs: the runId; cron: planned time in unix seconds"});
     visit("maxAttempts", self.max_attempts, Doc{"attempts allowed so far"});
+    visit("serial", self.serial, Doc{"begins only when earlier runs of its owner have ended"});
   }
   bool operator==(const RunSpec&) const = default;
 };

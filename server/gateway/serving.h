@@ -37,6 +37,7 @@ struct FunctionRoute {
   bool switched_off = false;                     ///< replicas = 0: every call, also an invoke, is 503
   std::string not_ready_reason;                  ///< shown with 503 where revision is empty
   std::vector<HttpRoute> http;                   ///< empty: the function is private, /fn/ answers 404 and says so
+  bool operator==(const FunctionRoute&) const = default;
 };
 
 enum class Readiness { kStarting, kReady, kFailed };
