@@ -104,10 +104,13 @@ def acceptance(totals, word):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("groups", nargs="*", choices=["unit", "layering", "docs", "acceptance", []])
+    parser.add_argument("groups", nargs="*", metavar="GROUP")
     parser.add_argument("-k", metavar="WORD", default="", help="only tests or files whose name has this word")
     args = parser.parse_args()
     groups = args.groups or ["unit", "layering", "docs", "acceptance"]
+    unknown = set(groups) - {"unit", "layering", "docs", "acceptance"}
+    if unknown:
+        parser.error(f"no such group: {', '.join(sorted(unknown))}")
     totals = Totals()
     if "layering" in groups:
         command(totals, "layering", [sys.executable, "tests/layering/check_includes.py"])
