@@ -1,0 +1,177 @@
+"""What happens when something is killed: Ctrl-C, the provider, the server. Nothing is lost and nothing needs hand work."""
+import os
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+from tests.acceptance.harness.case import Case
+
+SLOW = 'import time\ntime.sleep(%s)\n\ndef handle(event, context):\n    return "%s"\n'
+CONFIG = '''
+resource "sless_function" "f" {
+  name       = "f1"
+  runtime    = "python3.11"
+  source_dir = "fn"
+}
+resource "sless_trigger" "t" {
+  name     = "t1"
+  function = sless_function.f.name
+  type     = "http"
+  http     = { auth = "none" }
+}
+'''
+
+
+def children(pid):
+    """-> {pid: command} of the processes below `pid`."""
+    found, todo = {}, [pid]
+    while todo:
+        parent = todo.pop()
+        try:
+            with open(f"/proc/{parent}/task/{parent}/children", encoding="utf-8") as file:
+                below = [int(p) for p in file.read().split()]
+        except OSError:
+            continue
+        for child in below:
+            try:
+                with open(f"/proc/{child}/cmdline", encoding="utf-8") as file:
+                    found[child] = file.read().replace("\0", " ")
+            except OSError:
+                continue
+            todo.append(child)
+    return found
+
+
+class Interrupt(Case):
+    def setUp(self):
+        super().setUp()
+        self.ws.write("fn/handler.py", SLOW % (4, "one"))
+        self.ws.config(CONFIG)
+        self.ws.init()
+
+    def start_apply(self):
+        process = self.ws.start("apply", "-auto-approve", "-input=false")
+        self.addCleanup(lambda: process.poll() is None and os.killpg(process.pid, signal.SIGKILL))
+        deadline = time.monotonic() + 20
+        while self.plane.object("functions", self.ns, "f1") is None:
+            self.assertLess(time.monotonic(), deadline, "the function was never created")
+            time.sleep(0.05)
+        return process
+
+    def finish(self):
+        self.ws.apply()
+        self.assert_plan_empty()
+        self.assertEqual('"one"', self.plane.call(f"{self.ns}/f1").text)
+        items = self.plane.api(f"/v1/namespaces/{self.ns}/functions").json()["items"]
+        self.assertEqual(1, len(items), "exactly one function")
+
+    def test_ctrl_c_during_create(self):
+        process = self.start_apply()
+        start = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        self.assertLess(time.monotonic() - start, 5, out + err)
+        self.assertNotEqual(0, process.returncode)
+        self.assertIsNotNone(self.ws.state("sless_function.f"), "state knows the function")
+        self.finish()
+
+    def test_provider_killed_during_create(self):
+        process = self.start_apply()
+        killed = [pid for pid, command in children(process.pid).items() if "terraform-provider-sless" in command]
+        self.assertTrue(killed)
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+        self.assertNotEqual(0, process.returncode)
+        self.finish()
+
+    def test_terraform_killed_during_create(self):
+        process = self.start_apply()
+        providers = [pid for pid, command in children(process.pid).items() if "terraform-provider-sless" in command]
+        process.kill()
+        process.communicate(timeout=30)
+        deadline = time.monotonic() + 10
+        while any(os.path.exists(f"/proc/{pid}") for pid in providers):
+            self.assertLess(time.monotonic(), deadline, "the provider outlives terraform")
+            time.sleep(0.05)
+        lock = self.ws.path(".terraform.tfstate.lock.info")
+        if os.path.exists(lock):
+            os.remove(lock)
+        # Even with a source that was repaired in between.
+        self.ws.write("fn/handler.py", SLOW % (0, "one"))
+        self.finish()
+
+    def test_server_killed_during_create(self):
+        process = self.start_apply()
+        self.plane.kill()
+        time.sleep(0.5)
+        self.plane.start()
+        out, err = process.communicate(timeout=120)
+        if process.returncode != 0:
+            self.assertIn("f1", out + err)
+        self.finish()
+
+
+class Restart(Case):
+    def test_kill_nine_settles_within_ten_seconds_and_leaves_no_process(self):
+        self.ws.write("fn/handler.py", SLOW % (0, "one"))
+        self.ws.config(CONFIG + '''
+            resource "sless_job" "j" {
+              name     = "j"
+              function = sless_function.f.name
+              run_id   = 1
+            }
+        ''')
+        self.ws.apply()
+        before = self.plane.object("functions", self.ns, "f1")["status"]
+        for _ in range(3):
+            self.assertEqual(200, self.plane.call(f"{self.ns}/f1").status)
+            below = self.plane.processes()
+            self.assertTrue(below)
+            self.plane.kill()
+            deadline = time.monotonic() + 5
+            while any(os.path.exists(f"/proc/{pid}") for pid in below):
+                self.assertLess(time.monotonic(), deadline, "orphans")
+                time.sleep(0.05)
+            start = time.monotonic()
+            self.plane.start()
+            self.assertEqual('"one"', self.plane.call(f"{self.ns}/f1").text)
+            self.assertLess(time.monotonic() - start, 10)
+        after = self.plane.object("functions", self.ns, "f1")["status"]
+        self.assertEqual((before["revision"], before["lastBuiltAt"], "Ready"), (after["revision"], after["lastBuiltAt"], after["phase"]))
+        self.assertEqual(1, self.plane.object("jobs", self.ns, "j")["status"]["attempts"])
+        self.assert_plan_empty()
+
+    def test_sigterm_drains(self):
+        self.ws.write("fn/handler.py", "import time\ndef handle(event, context):\n    time.sleep(2)\n    return 'done'\n")
+        self.ws.config(CONFIG)
+        self.ws.apply()
+        self.plane.call(f"{self.ns}/f1")
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(self.plane.call(f"{self.ns}/f1")))
+        thread.start()
+        time.sleep(0.7)
+        below = self.plane.processes()
+        self.assertEqual(0, self.plane.terminate())
+        thread.join(20)
+        self.assertEqual([200], [a.status for a in answers], "a running call ends well")
+        self.assertFalse([pid for pid in below if os.path.exists(f"/proc/{pid}")])
+        self.plane.start()
+        self.assert_plan_empty()
+
+
+class TwoServers(unittest.TestCase):
+    def test_second_server_on_one_data_directory_is_refused(self):
+        from tests.acceptance.harness.control_plane import BIN, ControlPlane
+        plane = ControlPlane().start()
+        self.addCleanup(plane.stop)
+        done = subprocess.run([os.path.join(BIN, "slessd"), "serve", "--data-dir", plane.data, "--listen", "127.0.0.1:0"],
+                              capture_output=True, text=True, timeout=20, check=False)
+        self.assertNotEqual(0, done.returncode)
+        self.assertIn(str(plane.process.pid), done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,216 @@
+"""Content hash and hostile archives with a real terraform: packing never matters, every byte and the executable bit do."""
+import io
+import os
+import shutil
+import stat
+import struct
+import subprocess
+import tarfile
+import unittest
+import zipfile
+
+from tests.acceptance.harness.case import Case
+
+PY = b'def handle(event, context):\n    return "one"\n'
+FILES = {"handler.py": PY, "lib/util.py": b"X = 1\n", "data/\xc3\xa4.txt".decode(): b"text\n" * 1000, "bin/tool.sh": b"#!/bin/sh\necho hi\n"}
+
+
+class Packing(Case):
+    def setUp(self):
+        super().setUp()
+        for name, content in FILES.items():
+            self.ws.write("fn/" + name, content, 0o755 if name.startswith("bin/") else 0o644)
+
+    def use(self, source):
+        self.ws.config('resource "sless_function" "f" {\n  name = "f1"\n  runtime = "python3.11"\n  %s\n}\n' % source)
+
+    def zip(self, name, *flags):
+        path = self.ws.path(name)
+        if os.path.exists(path):
+            os.remove(path)
+        subprocess.run(["zip", "-q", "-r", *flags, path, "."], cwd=self.ws.path("fn"), check=True, timeout=60)
+
+    def test_no_packing_matters(self):
+        self.use('source_dir = "fn"')
+        self.ws.apply()
+        revision = self.ws.state("sless_function.f")["revision"]
+        for name in FILES:
+            os.utime(self.ws.path("fn/" + name), (1, 1))
+        self.assertEqual({}, self.ws.plan(), "other times")
+        self.zip("a.zip", "-0")
+        self.use('source_zip = "a.zip"')
+        self.assert_one_change("sless_function.f", "source_dir", "source_zip")
+        self.ws.apply()
+        self.assert_plan_empty()
+        self.zip("a.zip", "-9")
+        self.assertEqual({}, self.ws.plan(), "zip -9")
+        self.zip("a.zip", "-X", "-D")
+        self.assertEqual({}, self.ws.plan(), "no extra fields, no folder entries")
+        for order in (sorted(FILES), sorted(FILES, reverse=True)):
+            with zipfile.ZipFile(self.ws.path("a.zip"), "w", zipfile.ZIP_DEFLATED) as archive:
+                for name in order:
+                    info = zipfile.ZipInfo(name, (2001, 2, 3, 4, 5, 6))
+                    info.external_attr = (0o100777 if name.startswith("bin/") else 0o100600) << 16
+                    archive.writestr(info, FILES[name])
+            self.assertEqual({}, self.ws.plan(), f"python's zipfile, other modes and times, order {order[0]}")
+        # Ignored files are no content, in a folder and in a zip.
+        for junk in ("fn/__pycache__/handler.cpython-311.pyc", "fn/.git/HEAD", "fn/.DS_Store"):
+            self.ws.write(junk, b"junk")
+        self.use('source_dir = "fn"')
+        self.ws.apply()
+        self.zip("a.zip")
+        self.use('source_zip = "a.zip"')
+        self.ws.apply()
+        self.assertEqual(revision, self.ws.state("sless_function.f")["revision"], "nothing was ever rebuilt")
+
+    def test_one_bit_matters(self):
+        self.use('source_dir = "fn"')
+        self.ws.apply()
+        path = self.ws.path("fn/lib/util.py")
+        os.chmod(path, 0o755)
+        self.assertIn("source_hash", self.ws.plan()["sless_function.f"].attributes)
+        os.chmod(path, 0o600)
+        self.assertEqual({}, self.ws.plan(), "only the executable bit counts")
+        times = os.stat(path)
+        self.ws.write("fn/lib/util.py", b"X = 2\n")
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        self.assertIn("source_hash", self.ws.plan()["sless_function.f"].attributes, "same size, same time, other bytes")
+
+    def test_slessignore(self):
+        self.ws.write("fn/.slessignore", "*.txt\n!keep.txt\n/notes/\n")
+        self.ws.write("fn/keep.txt", "keep")
+        self.use('source_dir = "fn"')
+        self.ws.apply()
+        self.ws.write("fn/more.txt", "ignored")
+        self.ws.write("fn/notes/deep/file", "ignored")
+        self.assertEqual({}, self.ws.plan())
+        self.ws.write("fn/keep.txt", "other")
+        self.assertIn("source_hash", self.ws.plan()["sless_function.f"].attributes)
+
+
+def archive(entries, compression=zipfile.ZIP_DEFLATED):
+    """entries: [(name or ZipInfo, bytes)] -> bytes of a zip."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", compression) as made:
+        for name, content in entries:
+            made.writestr(name, content)
+    return out.getvalue()
+
+
+def link(name, target):
+    info = zipfile.ZipInfo(name)
+    info.create_system = 3
+    info.external_attr = (stat.S_IFLNK | 0o777) << 16
+    return info, target.encode()
+
+
+def renamed(data, old, new):
+    """Replaces a name of the same length in headers and directory."""
+    assert len(old) == len(new)
+    return data.replace(old, new)
+
+
+def tar_named_zip():
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as made:
+        info = tarfile.TarInfo("handler.py")
+        info.size = len(PY)
+        made.addfile(info, io.BytesIO(PY))
+    return out.getvalue()
+
+
+def encrypted():
+    data = bytearray(archive([("handler.py", PY)], zipfile.ZIP_STORED))
+    struct.pack_into("<H", data, 6, 1)
+    at = data.index(b"PK\x01\x02")
+    struct.pack_into("<H", data, at + 8, 1)
+    return bytes(data)
+
+
+def duplicate():
+    return renamed(archive([("handler.py", PY), ("handleX.py", b"x = 1\n")]), b"handleX.py", b"handler.py")
+
+
+HOSTILE = {
+    "parent": (archive([("handler.py", PY), ("../evil.py", b"x")]), "../evil.py"),
+    "deep_parent": (archive([("handler.py", PY), ("a/../../evil.py", b"x")]), "evil.py"),
+    "absolute": (archive([("handler.py", PY), ("/etc/evil", b"x")]), "/etc/evil"),
+    "link_out": (archive([("handler.py", PY), link("out", "/etc/passwd")]), "out"),
+    "link_then_write": (archive([("handler.py", PY), link("dir", "/tmp"), ("dir/evil", b"x")]), "dir"),
+    "duplicate": (duplicate(), "handler.py"),
+    "not_utf8": (renamed(archive([("handler.py", PY), ("nameXX.txt", b"x")]), b"nameXX.txt", b"name\xff\xfe.txt"), "UTF-8"),
+    "encrypted": (encrypted(), "encrypted"),
+    "truncated": (archive([("handler.py", PY)])[:-30], "zip"),
+    "tar": (tar_named_zip(), "tar"),
+    "empty_file": (b"", "empty"),
+    "empty_zip": (archive([]), "no file"),
+    "bomb": (archive([("handler.py", PY), ("zeros", bytes(300 * 1024 * 1024))]), "zeros"),
+    "not_a_zip": (b"hello, I am text\n" * 10, "zip"),
+}
+
+
+class Hostile(Case):
+    def plan(self, data):
+        self.ws.write("a.zip", data)
+        self.ws.config('resource "sless_function" "f" {\n  name = "f1"\n  runtime = "python3.11"\n  source_zip = "a.zip"\n}\n')
+
+    def test_refused_at_plan_with_the_entry(self):
+        for name, (data, text) in HOSTILE.items():
+            with self.subTest(name):
+                self.plan(data)
+                self.assert_says(self.ws.plan_fails(), text, "source_zip")
+
+    def test_refused_by_the_server_too(self):
+        digest = "sha256:" + "0" * 64
+        for name, (data, text) in HOSTILE.items():
+            with self.subTest(name):
+                answer = self.plane.api(f"/v1/namespaces/{self.ns}/code/{digest}", "PUT", data, {"Content-Type": "application/zip"})
+                self.assertIn(answer.status, (400, 413, 422), answer)
+                if name != "bomb":
+                    self.assertIn(text.lower(), answer.text.lower())
+        self.assertEqual(404, self.plane.api(f"/v1/namespaces/{self.ns}/code/{digest}", "HEAD").status)
+
+    def test_a_million_entries(self):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as made:
+            for i in range(70000):
+                made.writestr(f"f{i}", b"")
+        self.plan(out.getvalue())
+        self.assert_says(self.ws.plan_fails(), "files")
+
+    def test_zip64_and_utf8_are_fine(self):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made:
+            with made.open(zipfile.ZipInfo("handler.py"), "w", force_zip64=True) as entry:
+                entry.write(PY)
+            made.writestr("données/ü.txt", "x")
+        self.plan(out.getvalue())
+        self.ws.apply()
+        self.assert_plan_empty()
+
+    def test_wrong_digest_is_refused(self):
+        answer = self.plane.api(f"/v1/namespaces/{self.ns}/code/sha256:{'1' * 64}", "PUT", archive([("handler.py", PY)]))
+        self.assertEqual(422, answer.status, answer)
+        self.assertIn("1" * 64, answer.text)
+
+
+class Handlers(Case):
+    def test_found_at_plan(self):
+        rows = [
+            ("python3.11", "handler.handle", "other.py", "def handle(e): pass\n", "handler.py"),
+            ("python3.11", "handler.handle", "handler.py", "def handel(e): pass\n", "handel"),
+            ("nodejs20", "handler.handle", "handler.js", "exports.handel = () => 1\n", "handel"),
+            ("nodejs20", "handler.handle", "handler.py", "def handle(e): pass\n", "handler.js"),
+            ("python3.11", "handler.handle", "top/handler.py", "def handle(e): pass\n", "top/handler.py"),
+            ("python3.1", "handler.handle", "handler.py", "def handle(e): pass\n", "python3.11"),
+        ]
+        for runtime, entrypoint, file, text, expected in rows:
+            with self.subTest(expected + " " + file):
+                shutil.rmtree(self.ws.path("fn"), ignore_errors=True)
+                self.ws.write("fn/" + file, text)
+                self.ws.config(f'resource "sless_function" "f" {{\n  name = "f1"\n  runtime = "{runtime}"\n  entrypoint = "{entrypoint}"\n  source_dir = "fn"\n}}\n')
+                self.assert_says(self.ws.plan_fails(), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
