@@ -1,0 +1,72 @@
+"""The examples as they are committed: quickstart, the two modules with their own `terraform test` files, the seed."""
+import json
+import os
+import shutil
+import subprocess
+import unittest
+
+from tests.acceptance.harness.case import Case, both
+from tests.acceptance.harness.control_plane import ROOT, request
+
+
+@both
+class Examples(Case):
+    def copy(self, name):
+        shutil.copytree(os.path.join(ROOT, "examples", name), self.ws.work, dirs_exist_ok=True,
+                        ignore=shutil.ignore_patterns(".terraform*", "terraform.tfstate*", "dist"))
+
+    def test_quickstart(self):
+        self.copy("quickstart")
+        self.ws.apply()
+        self.assert_plan_empty()
+        outputs = self.ws.outputs()
+        for key in ("python_url", "node_url"):
+            answer = request(outputs[key] + "?name=you")
+            self.assertEqual(200, answer.status, answer)
+            self.assertIn("you", answer.text)
+        self.assertIn("job", json.dumps(outputs["job_result"]))
+        self.ws.destroy()
+
+    def test_quickstart_zip_is_the_folder(self):
+        self.copy("quickstart")
+        self.ws.apply()
+        before = self.ws.state("sless_function.node")["source_hash"]
+        with open(self.ws.path("main.tf"), encoding="utf-8") as file:
+            text = file.read()
+        self.ws.write("main.tf", text.replace('source_zip = "${path.module}/hello_node.zip"', 'source_dir = "${path.module}/hello_node"'))
+        changes = self.ws.plan()
+        self.assertEqual({"source_dir", "source_zip"}, changes["sless_function.node"].attributes)
+        self.ws.apply()
+        self.assertEqual(before, self.ws.state("sless_function.node")["source_hash"])
+
+    def module(self, name):
+        self.copy("modules/" + name)
+        self.ws.init()
+        done = self.ws.run("test", timeout=300)
+        self.assertEqual(0, done.code, done)
+        self.assertIn("Success!", done.out)
+
+    def test_module_http_api(self):
+        self.module("http_api")
+
+    def test_module_scheduled_job(self):
+        self.module("scheduled_job")
+
+    def test_seed(self):
+        self.copy("seed")
+        make = lambda: subprocess.run(["make", "-s"], cwd=self.ws.work, check=True, timeout=60, stdout=subprocess.DEVNULL)  # noqa: E731
+        make()
+        self.ws.apply()
+        self.assert_plan_empty()
+        outputs = self.ws.outputs()
+        self.assertEqual("Succeeded", outputs["phase"])
+        self.assertEqual(200, request(outputs["url"]).status)
+        self.ws.apply("-var", "enabled=false")
+        self.assertEqual(503, request(outputs["url"]).status)
+        self.ws.apply("-var", "enabled=true", "-var", "run_id=2")
+        self.assertEqual(200, request(outputs["url"]).status)
+        self.assertEqual("Succeeded", self.ws.outputs()["phase"])
+
+
+if __name__ == "__main__":
+    unittest.main()
