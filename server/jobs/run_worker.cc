@@ -1,0 +1,287 @@
+#include "server/jobs/run_worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "client/api/function.h"
+#include "client/base/backoff.h"
+#include "client/base/strings.h"
+#include "server/jobs/run_state.h"
+#include "server/store/typed.h"
+
+namespace sless::jobs {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string FunctionCause(const std::string& ns, const std::string& function) { return "Function " + ns + "/" + function; }
+std::string OwnerCause(const api::Run& run) { return run.spec.owner_kind + " " + run.metadata.ns + "/" + run.spec.owner; }
+
+api::Failure Fail(std::string reason, std::string message) {
+  api::Failure failure;
+  failure.reason = std::move(reason);
+  failure.message = std::move(message);
+  return failure;
+}
+
+bool Ended(const api::Run& run) { return run.status.phase == "Succeeded" || run.status.phase == "Failed"; }
+
+}  // namespace
+
+RunWorker::RunWorker(Deps deps, Options options)
+    : deps_(deps), options_(std::move(options)), queue_(deps.clock, {options_.retry_first, options_.retry_max}) {}
+
+RunWorker::~RunWorker() { Stop(base::Deadline{base::SteadyPoint::min()}); }
+
+base::Status RunWorker::Start() {
+  subscription_ = deps_.store.Subscribe([this](const store::Change& change) { OnChange(change); });
+  ASSIGN_OR_RETURN(const auto runs, store::ListTyped<api::Run>(deps_.store, ""));
+  for (const auto& run : runs) {
+    if (NextStep(run, options_.instance) != RunStep::kNothing) {
+      queue_.Add(store::KeyOf<api::Run>(run.metadata.ns, run.metadata.name));
+    }
+  }
+  for (int i = 0; i < options_.workers; ++i) threads_.emplace_back([this] { Work(); });
+  return base::Ok();
+}
+
+void RunWorker::Stop(base::Deadline deadline) {
+  stop_.request_stop();
+  while (Running() > 0 && !deadline.Passed(deps_.clock)) {
+    std::this_thread::sleep_for(std::min(milliseconds(20), deadline.Left(deps_.clock)));
+  }
+  running_.With([](auto& running) {
+    for (auto& [key, source] : running) source.request_stop();
+  });
+  threads_.clear();
+  subscription_.reset();
+}
+
+size_t RunWorker::Running() const {
+  return running_.With([](const auto& running) { return running.size(); });
+}
+
+void RunWorker::OnChange(const store::Change& change) {
+  if (change.key.kind == api::kKindFunction) return Wake(FunctionCause(change.key.ns, change.key.name));
+  if (change.key.kind != api::kKindRun) return;
+  if (change.deleted) {
+    running_.With([&](auto& running) {
+      if (const auto it = running.find(change.key); it != running.end()) it->second.request_stop();
+    });
+  }
+  queue_.Add(change.key);
+}
+
+void RunWorker::Wake(const std::string& cause) {
+  const auto keys = waits_.With([&](Waits& waits) {
+    const auto it = waits.by_cause.find(cause);
+    if (it == waits.by_cause.end()) return std::set<api::ObjectKey>();
+    auto found = std::move(it->second);
+    waits.by_cause.erase(it);
+    for (const auto& key : found) waits.not_before.erase(key);
+    return found;
+  });
+  for (const auto& key : keys) queue_.Add(key);
+}
+
+void RunWorker::ForgetWaits(const api::ObjectKey& key) {
+  waits_.With([&](Waits& waits) {
+    waits.since.erase(key);
+    waits.not_before.erase(key);
+  });
+}
+
+void RunWorker::Work() {
+  while (const auto key = queue_.Take(stop_.get_token())) {
+    Process(*key);
+    queue_.Done(*key);
+  }
+}
+
+void RunWorker::Process(const api::ObjectKey& key) {
+  const auto run = store::GetTyped<api::Run>(deps_.store, key.ns, key.name);
+  if (!run) {
+    if (run.error().code != base::Code::kNotFound) {
+      deps_.log.Warn("run cannot be read", {{"run", key.Id()}, {"error", base::ToString(run.error())}});
+      return queue_.Retry(key);
+    }
+    queue_.Forget(key);
+    ForgetWaits(key);
+    return;
+  }
+  switch (NextStep(*run, options_.instance)) {
+    case RunStep::kNothing:
+    case RunStep::kOurs:  // its call has not ended: Record writes the end
+      return;
+    case RunStep::kInterrupted: {
+      const auto done = store::Mutate<api::Run>(deps_.store, key.ns, key.name, [&](api::Run& now) {
+        if (NextStep(now, options_.instance) == RunStep::kInterrupted) MarkInterrupted(now, deps_.clock.Now());
+        return base::Ok();
+      });
+      if (!done) return queue_.Retry(key);
+      deps_.log.Info("run was interrupted by a stop of the server", {{"run", key.Id()}, {"attempt", done->status.attempt}});
+      return;  // the write itself brings the key back
+    }
+    case RunStep::kStart:
+      return ProcessStart(key, *run);
+  }
+}
+
+base::Result<RunWorker::Obstacle> RunWorker::FindObstacle(const api::Run& run) const {
+  const auto& ns = run.metadata.ns;
+  const auto& name = run.spec.function;
+  const auto function = store::GetTyped<api::Function>(deps_.store, ns, name);
+  if (!function && function.error().code != base::Code::kNotFound) return base::Err(function.error());
+  if (!function || !function->metadata.deletion_requested_at.empty()) {
+    return Obstacle{Fail("FunctionMissing", fmt::format("function \"{}\" does not exist in namespace \"{}\"", name, ns)), "", ""};
+  }
+  if (function->spec.replicas == 0) {
+    return Obstacle{Fail("SwitchedOff", fmt::format("function \"{}\" is switched off (replicas = 0); set replicas above 0, or leave "
+                                                    "it out, to run it", name)), "", ""};
+  }
+  if (function->status.revision == 0) {
+    if (function->status.phase == "Failed" && function->status.observed_generation == function->metadata.generation) {
+      api::Failure failure = function->status.failure.value_or(api::Failure{});
+      failure.message = fmt::format("function \"{}\" has never been ready: {}", name, failure.message);
+      failure.reason = "FunctionFailed";
+      return Obstacle{std::move(failure), "", ""};
+    }
+    return Obstacle{std::nullopt, FunctionCause(ns, name),
+                    fmt::format("function \"{}\" is not ready yet (phase {})", name, function->status.phase)};
+  }
+  if (run.spec.serial) {
+    ASSIGN_OR_RETURN(const auto siblings, store::ListTyped<api::Run>(deps_.store, ns, run.spec.owner + "."));
+    for (const auto& other : siblings) {
+      if (other.spec.owner_kind == run.spec.owner_kind && other.spec.owner == run.spec.owner &&
+          other.spec.run_id < run.spec.run_id && !Ended(other)) {
+        return Obstacle{std::nullopt, OwnerCause(run), "an earlier run has not ended"};
+      }
+    }
+  }
+  return Obstacle{};
+}
+
+void RunWorker::WaitFor(const api::ObjectKey& key, api::Run run, const Obstacle& obstacle) {
+  const auto now = deps_.clock.Steady();
+  const auto since = waits_.With([&](Waits& waits) {
+    waits.by_cause[obstacle.wait_for].insert(key);
+    return waits.since.emplace(key, now).first->second;
+  });
+  // Only the wait for a function has an end: an earlier run ends by itself.
+  if (obstacle.wait_for != OwnerCause(run) && now - since > options_.not_ready_limit) {
+    const auto text = fmt::format("waited {} s: {}", options_.not_ready_limit.count(), obstacle.message);
+    const auto done = store::Mutate<api::Run>(deps_.store, key.ns, key.name, [&](api::Run& current) {
+      if (NextStep(current, options_.instance) == RunStep::kStart) {
+        MarkFailed(current, Fail("FunctionNotReady", text), true, deps_.clock.Now());
+      }
+      return base::Ok();
+    });
+    ForgetWaits(key);
+    if (done) return;
+  }
+  queue_.AddAfter(key, options_.poll);
+}
+
+void RunWorker::ProcessStart(const api::ObjectKey& key, api::Run run) {
+  if (stop_.stop_requested()) return;
+  // A failed attempt waits its backoff; the write of its end brought the key here at once.
+  if (run.status.phase == "Pending" && run.status.failure && run.status.attempt > 0) {
+    const auto ended = base::ParseTime(run.status.finished_at);
+    auto wait = options_.retry_first;
+    for (int64_t i = 1; i < run.status.attempt && wait < options_.retry_max; ++i) wait *= 2;
+    wait = std::min(wait, options_.retry_max);
+    const auto passed = ended ? deps_.clock.Now() - *ended : base::TimePoint::duration::max();
+    if (passed >= base::TimePoint::duration(0) && passed < wait) {
+      // One more millisecond: finished_at is cut to whole ones.
+      return queue_.AddAfter(key, std::chrono::duration_cast<milliseconds>(wait - passed) + milliseconds(1));
+    }
+  }
+  const auto pause = waits_.With([&](Waits& waits) {
+    const auto it = waits.not_before.find(key);
+    return it == waits.not_before.end() ? base::SteadyPoint::duration(0) : it->second - deps_.clock.Steady();
+  });
+  if (pause > base::SteadyPoint::duration(0)) {
+    return queue_.AddAfter(key, std::chrono::duration_cast<milliseconds>(pause) + milliseconds(1));
+  }
+  const auto obstacle = FindObstacle(run);
+  if (!obstacle) {
+    deps_.log.Warn("run cannot begin", {{"run", key.Id()}, {"error", base::ToString(obstacle.error())}});
+    return queue_.Retry(key);
+  }
+  if (!obstacle->failure && !obstacle->wait_for.empty()) return WaitFor(key, std::move(run), *obstacle);
+
+  if (obstacle->failure) {
+    MarkFailed(run, *obstacle->failure, true, deps_.clock.Now());
+  } else {
+    MarkStarted(run, options_.instance, base::RandomHex(16), deps_.clock.Now());
+  }
+  // Written only over exactly what was read: whoever changed the run in between decides anew.
+  const auto leased = store::UpdateTyped<api::Run>(deps_.store, run);
+  if (!leased) {
+    if (leased.error().code == base::Code::kNotFound) return;
+    return leased.error().code == base::Code::kAborted ? queue_.Add(key) : queue_.Retry(key);
+  }
+  if (obstacle->failure) {
+    ForgetWaits(key);
+    deps_.log.Info("run failed", {{"run", key.Id()}, {"reason", leased->status.failure->reason}});
+    return Wake(OwnerCause(*leased));
+  }
+  Call(key, *leased);
+}
+
+void RunWorker::Call(const api::ObjectKey& key, api::Run run) {
+  std::stop_source source;
+  running_.With([&](auto& running) { running[key] = source; });
+  // The run may have been deleted between the lease and the line above.
+  if (!deps_.store.Get(key)) source.request_stop();
+
+  const gateway::EventCall call{run.metadata.ns, run.spec.function, run.spec.event_json, run.status.request_id,
+                                run.spec.owner_kind == "Trigger" ? "cron" : "job"};
+  const auto outcome = deps_.invoker.Invoke(call, source.get_token());
+  Record(key, run, outcome);
+  running_.With([&](auto& running) { running.erase(key); });
+  Wake(OwnerCause(run));
+}
+
+void RunWorker::Record(const api::ObjectKey& key, const api::Run& leased, const base::Result<gateway::EventResult>& outcome) {
+  const bool not_begun = !outcome && outcome.error().code == base::Code::kUnavailable;
+  const bool cancelled = !outcome && outcome.error().code == base::Code::kCancelled;
+  const auto finish = [&](api::Run& run) -> base::Status {
+    if (run.status.server != options_.instance || run.status.attempt != leased.status.attempt) return base::Ok();
+    const auto now = deps_.clock.Now();
+    if (not_begun) {
+      MarkNotBegun(run);
+    } else if (cancelled) {
+      MarkInterrupted(run, now);
+    } else {
+      MarkFinished(run, outcome, now);
+    }
+    return base::Ok();
+  };
+  // What the function did must not be forgotten because the disk was full for a moment.
+  base::Backoff backoff(milliseconds(100), milliseconds(5000));
+  for (int tries = 0; tries < 100; ++tries) {
+    const auto done = store::Mutate<api::Run>(deps_.store, key.ns, key.name, finish);
+    if (done) {
+      deps_.log.Info("run attempt ended", {{"run", key.Id()},
+                                           {"attempt", leased.status.attempt},
+                                           {"phase", done->status.phase},
+                                           {"request", leased.status.request_id}});
+      if (!not_begun) {
+        ForgetWaits(key);
+      } else {
+        waits_.With([&](Waits& waits) { waits.not_before[key] = deps_.clock.Steady() + options_.poll; });
+        WaitFor(key, *done, Obstacle{std::nullopt, FunctionCause(key.ns, leased.spec.function), outcome.error().message});
+      }
+      return;
+    }
+    if (done.error().code == base::Code::kNotFound) return;  // deleted meanwhile
+    deps_.log.Warn("end of a run cannot be recorded", {{"run", key.Id()}, {"error", base::ToString(done.error())}});
+    // At a stop the next server finds the run as interrupted.
+    if (stop_.stop_requested() && tries >= 3) return;
+    std::this_thread::sleep_for(backoff.Next());
+  }
+}
+
+}  // namespace sless::jobs

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/api/job.h"
+#include "client/base/clock.h"
+#include "client/base/guarded.h"
+#include "client/base/log.h"
+#include "server/gateway/invoker.h"
+#include "server/jobs/work_queue.h"
+#include "server/store/object_store.h"
+
+namespace sless::jobs {
+
+/// Carries out the Run objects of the store: lease, call, record; again while attempts are left.
+///
+/// A run whose function is still being built waits as Pending and holds no thread. One whose function does not exist, failed or is
+/// switched off fails at once. The end of a Run object ends its call.
+/// Thread safety: Start and Stop from one thread, the rest from any.
+class RunWorker {
+ public:
+  struct Options {
+    int workers = 32;                                   ///< runs at once
+    std::string instance;                               ///< id of this process, never used before
+    std::chrono::seconds not_ready_limit{600};          ///< a run waits at most so long for its function
+    std::chrono::milliseconds retry_first{1000};        ///< wait before the second attempt; doubles
+    std::chrono::milliseconds retry_max{30'000};
+    std::chrono::milliseconds poll{1000};               ///< how often a waiting run looks again, if nothing wakes it
+  };
+  struct Deps {
+    store::ObjectStore& store;
+    gateway::Invoker& invoker;
+    const base::Clock& clock;
+    base::Logger& log;
+  };
+  RunWorker(Deps deps, Options options);
+  ~RunWorker();
+
+  /// Takes up what the store holds and all that comes. Error: the store cannot be read.
+  base::Status Start();
+  /// Begins nothing more, waits for running calls until `deadline`, then ends them (their attempts count as Interrupted).
+  void Stop(base::Deadline deadline);
+
+  /// Runs that wait or run.
+  size_t Depth() const { return queue_.Depth(); }
+  size_t Running() const;
+
+ private:
+  struct Waits {
+    std::map<std::string, std::set<api::ObjectKey>> by_cause;      // "Function ns/name" or the like → runs that wait for it
+    std::map<api::ObjectKey, base::SteadyPoint> since;
+    std::map<api::ObjectKey, base::SteadyPoint> not_before;        // after a call that did not begin
+  };
+
+  void OnChange(const store::Change& change);
+  void Work();
+  void Process(const api::ObjectKey& key);
+  void ProcessStart(const api::ObjectKey& key, api::Run run);
+  /// Why `run` cannot begin now: a failure that ends it, or a cause to wait for. Neither: go.
+  struct Obstacle {
+    std::optional<api::Failure> failure;
+    std::string wait_for;
+    std::string message;
+  };
+  base::Result<Obstacle> FindObstacle(const api::Run& run) const;
+  void WaitFor(const api::ObjectKey& key, api::Run run, const Obstacle& obstacle);
+  void Wake(const std::string& cause);
+  void ForgetWaits(const api::ObjectKey& key);
+  void Call(const api::ObjectKey& key, api::Run run);
+  void Record(const api::ObjectKey& key, const api::Run& leased, const base::Result<gateway::EventResult>& outcome);
+
+  const Deps deps_;
+  const Options options_;
+  WorkQueue queue_;
+  base::Guarded<Waits> waits_;
+  base::Guarded<std::map<api::ObjectKey, std::stop_source>> running_;
+  std::unique_ptr<store::Subscription> subscription_;
+  std::stop_source stop_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace sless::jobs
