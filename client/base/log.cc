@@ -41,6 +41,7 @@ void JsonLogger::Log(Level level, std::string_view message, std::initializer_lis
     line["msg"] = Truncate(message, kMaxValue);
     if (!module_.empty()) line["module"] = module_;
   }
+  for (const auto& [key, value] : bound_) line[key] = Truncate(value, kMaxValue);
   for (const auto& field : fields) {
     std::visit(
         [&](const auto& v) {

@@ -6,7 +6,9 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
+#include <vector>
 
 namespace sless::base {
 
@@ -46,8 +48,10 @@ class Logger {
 class JsonLogger final : public Logger {
  public:
   enum class Keys { kPlain, kHclog };
-  JsonLogger(int fd, Level least, Keys keys, std::string module = "")
-      : fd_(fd), least_(least), keys_(keys), module_(std::move(module)) {}
+  /// `bound` fields go into every line.
+  JsonLogger(int fd, Level least, Keys keys, std::string module = "",
+             std::vector<std::pair<std::string, std::string>> bound = {})
+      : fd_(fd), least_(least), keys_(keys), module_(std::move(module)), bound_(std::move(bound)) {}
   void Log(Level level, std::string_view message, std::initializer_list<LogField> fields) override;
 
  private:
@@ -55,6 +59,7 @@ class JsonLogger final : public Logger {
   Level least_;
   Keys keys_;
   std::string module_;
+  std::vector<std::pair<std::string, std::string>> bound_;
 };
 
 /// Drops everything; for tests.
