@@ -65,12 +65,14 @@ size_t RunWorker::Running() const {
 void RunWorker::OnChange(const store::Change& change) {
   if (change.key.kind == api::kKindFunction) return Wake(FunctionCause(change.key.ns, change.key.name));
   if (change.key.kind != api::kKindRun) return;
-  if (change.deleted) {
-    running_.With([&](auto& running) {
-      if (const auto it = running.find(change.key); it != running.end()) it->second.request_stop();
-    });
-  }
+  if (change.deleted) Cancel(change.key);
   queue_.Add(change.key);
+}
+
+void RunWorker::Cancel(const api::ObjectKey& run) {
+  running_.With([&](auto& running) {
+    if (const auto it = running.find(run); it != running.end()) it->second.request_stop();
+  });
 }
 
 void RunWorker::Wake(const std::string& cause) {
@@ -233,8 +235,9 @@ void RunWorker::ProcessStart(const api::ObjectKey& key, api::Run run) {
 void RunWorker::Call(const api::ObjectKey& key, api::Run run) {
   std::stop_source source;
   running_.With([&](auto& running) { running[key] = source; });
-  // The run may have been deleted between the lease and the line above.
-  if (!deps_.store.Get(key)) source.request_stop();
+  // The run may have been deleted or ended between the lease and the line above.
+  const auto now = store::GetTyped<api::Run>(deps_.store, key.ns, key.name);
+  if (!now || now->status.phase != "Running") source.request_stop();
 
   const gateway::EventCall call{run.metadata.ns, run.spec.function, run.spec.event_json, run.status.request_id,
                                 run.spec.owner_kind == "Trigger" ? "cron" : "job"};
@@ -248,7 +251,8 @@ void RunWorker::Record(const api::ObjectKey& key, const api::Run& leased, const 
   const bool not_begun = !outcome && outcome.error().code == base::Code::kUnavailable;
   const bool cancelled = !outcome && outcome.error().code == base::Code::kCancelled;
   const auto finish = [&](api::Run& run) -> base::Status {
-    if (run.status.server != options_.instance || run.status.attempt != leased.status.attempt) return base::Ok();
+    // Somebody ended it (its job's run_id is 0 now): that stands.
+    if (run.status.phase != "Running" || run.status.server != options_.instance || run.status.attempt != leased.status.attempt) return base::Ok();
     const auto now = deps_.clock.Now();
     if (not_begun) {
       MarkNotBegun(run);

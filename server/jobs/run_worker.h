@@ -48,6 +48,9 @@ class RunWorker {
   /// Begins nothing more, waits for running calls until `deadline`, then ends them (their attempts count as Interrupted).
   void Stop(base::Deadline deadline);
 
+  /// Ends the call of this run, if it is running. Its object is the caller's business.
+  void Cancel(const api::ObjectKey& run);
+
   /// Runs that wait or run.
   size_t Depth() const { return queue_.Depth(); }
   size_t Running() const;
