@@ -1,0 +1,138 @@
+#include "client/source/ignore.h"
+
+#include "client/base/strings.h"
+
+namespace sless::source {
+namespace {
+
+constexpr size_t kMaxRules = 1000;
+
+/// Matches `c` against the class that starts after '['. `end` is set behind the ']'; false in `closed` if there is none.
+bool ClassMatches(std::string_view pattern, size_t& at, char c, bool& closed) {
+  size_t i = at;
+  const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
+  if (negated) ++i;
+  bool found = false;
+  const size_t first = i;
+  for (; i < pattern.size() && (pattern[i] != ']' || i == first); ++i) {
+    if (pattern[i] == '\\' && i + 1 < pattern.size()) ++i;
+    const auto low = static_cast<unsigned char>(pattern[i]);
+    auto high = low;
+    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
+      i += 2;
+      if (pattern[i] == '\\' && i + 1 < pattern.size()) ++i;
+      high = static_cast<unsigned char>(pattern[i]);
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    found = found || (byte >= low && byte <= high);
+  }
+  closed = i < pattern.size();
+  at = i + 1;
+  return found != negated;
+}
+
+/// Matches one pattern element at `at` against `c` and moves `at` behind it.
+bool OneMatches(std::string_view pattern, size_t& at, char c) {
+  if (pattern[at] == '?') return ++at, true;
+  if (pattern[at] == '[') {
+    size_t next = at + 1;
+    bool closed = false;
+    const bool matches = ClassMatches(pattern, next, c, closed);
+    if (closed) return at = next, matches;
+    return ++at, c == '[';
+  }
+  if (pattern[at] == '\\' && at + 1 < pattern.size()) ++at;
+  return pattern[at++] == c;
+}
+
+}  // namespace
+
+bool GlobMatches(std::string_view pattern, std::string_view text) {
+  size_t p = 0, t = 0;
+  size_t star = std::string_view::npos, star_text = 0;  // where to go on when the last '*' has to take one more
+  while (t < text.size()) {
+    size_t next = p;
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = ++p;
+      star_text = t;
+    } else if (p < pattern.size() && OneMatches(pattern, next, text[t])) {
+      p = next;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star;
+      t = ++star_text;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+IgnoreRules::IgnoreRules(std::string_view text) {
+  for (const char* line : {".git", "__pycache__", "*.pyc", ".DS_Store"}) AddLine(line);
+  AddLine("node_modules");
+  rules_.back().needs_lock = true;
+  for (const auto& line : base::Split(text, '\n')) {
+    if (rules_.size() < kMaxRules) AddLine(line);
+  }
+}
+
+void IgnoreRules::AddLine(std::string_view line) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  while (line.ends_with(' ') && !line.ends_with("\\ ")) line.remove_suffix(1);
+  if (line.empty() || line.front() == '#') return;
+  Rule rule;
+  if (line.front() == '!') {
+    rule.negated = true;
+    line.remove_prefix(1);
+  }
+  if (line.ends_with('/')) {
+    rule.directory_only = true;
+    line.remove_suffix(1);
+  }
+  rule.any_level = line.find('/') == std::string_view::npos;
+  if (line.starts_with('/')) line.remove_prefix(1);
+  if (line.empty()) return;
+  rule.segments = base::Split(line, '/');
+  rules_.push_back(std::move(rule));
+}
+
+bool IgnoreRules::Matches(const Rule& rule, const std::vector<std::string_view>& path) {
+  if (rule.any_level) return GlobMatches(rule.segments[0], path.back());
+  // reach[i]: the segments of the rule so far match the first i of the path.
+  std::vector<char> reach(path.size() + 1, 0);
+  reach[0] = 1;
+  for (size_t s = 0; s < rule.segments.size(); ++s) {
+    std::vector<char> next(path.size() + 1, 0);
+    const bool last = s + 1 == rule.segments.size();
+    for (size_t i = 0; i <= path.size(); ++i) {
+      if (reach[i] == 0) continue;
+      if (rule.segments[s] == "**") {
+        for (size_t k = last ? i + 1 : i; k <= path.size(); ++k) next[k] = 1;
+      } else if (i < path.size() && GlobMatches(rule.segments[s], path[i])) {
+        next[i + 1] = 1;
+      }
+    }
+    reach = std::move(next);
+  }
+  return reach[path.size()] != 0;
+}
+
+bool IgnoreRules::Ignored(std::string_view path, bool is_directory, bool lock_beside) const {
+  if (path == kIgnoreFile) return true;
+  std::vector<std::string_view> segments;
+  for (size_t start = 0; start <= path.size();) {
+    const size_t end = std::min(path.find('/', start), path.size());
+    segments.push_back(path.substr(start, end - start));
+    start = end + 1;
+  }
+  for (auto rule = rules_.rbegin(); rule != rules_.rend(); ++rule) {
+    if (rule->directory_only && !is_directory) continue;
+    if (rule->needs_lock && !lock_beside) continue;
+    if (Matches(*rule, segments)) return !rule->negated;
+  }
+  return false;
+}
+
+}  // namespace sless::source

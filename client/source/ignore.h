@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sless::source {
+
+inline constexpr std::string_view kIgnoreFile = ".slessignore";
+/// Beside one of these a folder node_modules is not content: the server installs it.
+inline constexpr std::string_view kLockFiles[] = {"package-lock.json", "npm-shrinkwrap.json", "yarn.lock"};
+
+/// Which files of a source are not content: the default rules, then the lines of .slessignore in gitignore's syntax. The last
+/// rule that matches decides, so a line "!node_modules/" brings back what a default leaves out. Immutable.
+class IgnoreRules {
+ public:
+  explicit IgnoreRules(std::string_view text);
+
+  /// Verdict on one path whose parents are not ignored (what lies in an ignored folder is ignored, whatever the rules say).
+  /// `lock_beside`: a lock file lies in the same folder.
+  bool Ignored(std::string_view path, bool is_directory, bool lock_beside) const;
+
+ private:
+  struct Rule {
+    std::vector<std::string> segments;  // "**" for any number of them
+    bool negated = false;
+    bool directory_only = false;
+    bool any_level = false;  // matched against the last segment alone
+    bool needs_lock = false;
+  };
+  static bool Matches(const Rule& rule, const std::vector<std::string_view>& path);
+  void AddLine(std::string_view line);
+
+  std::vector<Rule> rules_;
+};
+
+/// One segment against one pattern: *, ?, [a-z], [!a-z], \x.
+bool GlobMatches(std::string_view pattern, std::string_view text);
+
+}  // namespace sless::source
