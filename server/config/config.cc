@@ -1,0 +1,184 @@
+#include "server/config/config.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cctype>
+
+#include "client/base/strings.h"
+
+namespace sless::config {
+namespace {
+
+using base::Code;
+using base::Err;
+
+std::string Allowed(const About& about, bool number) {
+  if (!about.values.empty()) return base::Join(base::Split(about.values, '|'), ", ");
+  if (number) return fmt::format("{} to {}", about.min, about.max);
+  return "";
+}
+
+class Describe {
+ public:
+  void operator()(std::string_view name, const std::string& value, const About& about) { Add(name, value, "text", about, false); }
+  void operator()(std::string_view name, const int64_t& value, const About& about) {
+    Add(name, std::to_string(value), "number", about, true);
+  }
+  void operator()(std::string_view name, const bool& value, const About& about) {
+    Add(name, value ? "true" : "false", "switch", about, false);
+  }
+  std::vector<Setting> settings;
+
+ private:
+  void Add(std::string_view name, std::string fallback, std::string type, const About& about, bool number) {
+    settings.push_back({std::string(name), std::string(about.text), std::move(fallback), std::move(type), Allowed(about, number)});
+  }
+};
+
+/// Sets the one setting that has this name.
+class Assign {
+ public:
+  Assign(std::string_view name, std::string_view text, const std::string& origin) : name_(name), text_(text), origin_(origin) {}
+
+  void operator()(std::string_view name, std::string& value, const About& about) {
+    if (!Mine(name)) return;
+    const auto words = base::Split(about.values, '|');
+    if (!about.values.empty() && std::find(words.begin(), words.end(), text_) == words.end()) {
+      const auto near = base::Nearest(text_, words);
+      return Wrong(fmt::format("want one of {}, got \"{}\"{}", base::Join(words, ", "), text_,
+                               near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+    }
+    value = std::string(text_);
+  }
+  void operator()(std::string_view name, int64_t& value, const About& about) {
+    if (!Mine(name)) return;
+    int64_t number = 0;
+    const auto* end = text_.data() + text_.size();
+    const auto [stop, error] = std::from_chars(text_.data(), end, number);
+    if (error != std::errc() || stop != end || number < about.min || number > about.max) {
+      return Wrong(fmt::format("want a whole number from {} to {}, got \"{}\"", about.min, about.max, text_));
+    }
+    value = number;
+  }
+  void operator()(std::string_view name, bool& value, const About&) {
+    if (!Mine(name)) return;
+    if (text_ != "true" && text_ != "false") return Wrong(fmt::format("want true or false, got \"{}\"", text_));
+    value = text_ == "true";
+  }
+
+  bool found = false;
+  base::Status status = base::Ok();
+
+ private:
+  bool Mine(std::string_view name) {
+    found = found || name == name_;
+    return name == name_;
+  }
+  void Wrong(const std::string& what) { status = Err(Code::kInvalidArgument, fmt::format("{}: {}: {}", origin_, name_, what)); }
+
+  std::string_view name_, text_;
+  const std::string& origin_;
+};
+
+base::Status Set(Options& options, std::string_view name, std::string_view text, const std::string& origin) {
+  Assign assign(name, text, origin);
+  Options::Fields(options, assign);
+  if (assign.found) return assign.status;
+  std::vector<std::string> known;
+  for (const auto& setting : Settings()) known.push_back(setting.name);
+  const auto near = base::Nearest(name, known);
+  return Err(Code::kInvalidArgument,
+             fmt::format("{}: unknown setting \"{}\"{}", origin, name,
+                         near.empty() ? "; known: " + base::Join(known, ", ") : "; did you mean \"" + near + "\"?"));
+}
+
+base::Status ReadNode(const YAML::Node& node, const std::string& prefix, const std::string& path, Options& options) {
+  for (const auto& item : node) {
+    const std::string origin = fmt::format("{}:{}", path, item.first.Mark().line + 1);
+    if (!item.first.IsScalar()) return Err(Code::kInvalidArgument, fmt::format("{}: want the name of a setting", origin));
+    const std::string name = prefix + item.first.Scalar();
+    if (item.second.IsScalar()) {
+      RETURN_IF_ERROR(Set(options, name, item.second.Scalar(), origin));
+    } else if (item.second.IsMap() && prefix.empty()) {
+      RETURN_IF_ERROR(ReadNode(item.second, name + ".", path, options));
+    } else if (!item.second.IsNull()) {
+      return Err(Code::kInvalidArgument, fmt::format("{}: {}: want one value, got {}", origin, name,
+                                                     item.second.IsMap() ? "a mapping" : "a list"));
+    }
+  }
+  return base::Ok();
+}
+
+base::Status ReadFile(const Sources& sources, Options& options) {
+  try {
+    const auto root = YAML::Load(sources.file_text);
+    if (root.IsNull()) return base::Ok();
+    if (!root.IsMap()) {
+      return Err(Code::kInvalidArgument, fmt::format("{}:1: want settings as \"name: value\"", sources.file_path));
+    }
+    return ReadNode(root, "", sources.file_path, options);
+  } catch (const YAML::Exception& error) {
+    return Err(Code::kInvalidArgument, fmt::format("{}:{}: no YAML: {}", sources.file_path, error.mark.line + 1, error.msg));
+  }
+}
+
+}  // namespace
+
+std::vector<Setting> Settings() {
+  const Options defaults;
+  Describe describe;
+  Options::Fields(defaults, describe);
+  return std::move(describe.settings);
+}
+
+std::string EnvironmentName(std::string_view setting) {
+  std::string name = "SLESS_";
+  for (const char c : setting) name += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+std::string FlagName(std::string_view setting) {
+  std::string name = "--";
+  for (const char c : setting) name += c == '.' || c == '_' ? '-' : c;
+  return name;
+}
+
+base::Result<Options> Load(const Sources& sources) {
+  Options options;
+  if (!sources.file_path.empty()) RETURN_IF_ERROR(ReadFile(sources, options));
+  for (const auto& setting : Settings()) {
+    const auto variable = EnvironmentName(setting.name);
+    const auto it = sources.environment.find(variable);
+    if (it != sources.environment.end() && !it->second.empty()) {
+      RETURN_IF_ERROR(Set(options, setting.name, it->second, "environment variable " + variable));
+    }
+  }
+  for (const auto& [name, text] : sources.flags) RETURN_IF_ERROR(Set(options, name, text, "flag " + FlagName(name)));
+  return options;
+}
+
+std::string ToYaml(const Options& options) {
+  Describe describe;
+  Options::Fields(options, describe);
+  YAML::Emitter out;
+  out << YAML::BeginMap;
+  std::string group;
+  for (const auto& setting : describe.settings) {
+    const auto dot = setting.name.find('.');
+    const auto here = dot == std::string::npos ? "" : setting.name.substr(0, dot);
+    if (here != group) {
+      if (!group.empty()) out << YAML::EndMap;
+      if (!here.empty()) out << YAML::Key << here << YAML::Value << YAML::BeginMap;
+      group = here;
+    }
+    out << YAML::Key << (dot == std::string::npos ? setting.name : setting.name.substr(dot + 1)) << YAML::Value << setting.fallback;
+  }
+  if (!group.empty()) out << YAML::EndMap;
+  out << YAML::EndMap;
+  return std::string(out.c_str()) + "\n";
+}
+
+}  // namespace sless::config
