@@ -1,0 +1,143 @@
+#include "provider/resources/common.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "client/base/strings.h"
+#include "provider/framework/defaults.h"
+#include "provider/framework/plan_modifiers.h"
+#include "provider/framework/validators.h"
+#include "provider/resources/values.h"
+
+namespace sless::resources {
+
+using cty::Path;
+using cty::Value;
+using framework::Attribute;
+
+namespace {
+
+framework::Validator DnsLabel() {
+  return framework::StringRule("1 to 63 lower-case letters, digits and hyphens, a letter or digit at both ends",
+                               [](const std::string& text) { return base::DnsLabelProblem(text); });
+}
+
+}  // namespace
+
+Attribute IntAttribute(std::string name, const api::Doc& doc, int64_t default_value, std::string description) {
+  return {std::move(name), framework::Int64(),
+          {.optional = true,
+           .computed = true,
+           .description = std::move(description),
+           .default_value = framework::Int(default_value),
+           .validators = {framework::Between(doc.min, doc.max)}}};
+}
+
+Attribute WordAttribute(std::string name, const api::Doc& doc, std::string default_value, std::string description) {
+  framework::AttributeOptions options;
+  options.required = default_value.empty();
+  options.optional = options.computed = !default_value.empty();
+  options.description = std::move(description);
+  if (!default_value.empty()) options.default_value = framework::Str(default_value);
+  options.validators = {framework::OneOf(base::Split(doc.values, '|'))};
+  return {std::move(name), framework::String(), std::move(options)};
+}
+
+std::vector<Attribute> IdentityAttributes(const std::string& kind) {
+  return {
+      {"id", framework::String(),
+       {.computed = true, .description = "`namespace/name`.", .plan_modifiers = {framework::UseStateForUnknown()}}},
+      {"namespace", framework::String(),
+       {.optional = true,
+        .computed = true,
+        .description = fmt::format("Namespace of the {}; the provider's where it is not set. It comes into being with its first "
+                                   "object. Another namespace makes a new {}.",
+                                   kind, kind),
+        .validators = {DnsLabel()},
+        .plan_modifiers = {framework::UseStateForUnknown(), framework::RequiresReplace()}}},
+      {"name", framework::String(),
+       {.required = true,
+        .description = fmt::format("Name of the {}, a DNS label: 1 to 63 lower-case letters, digits and hyphens. Another name makes "
+                                   "a new {}.",
+                                   kind, kind),
+        .validators = {DnsLabel()},
+        .plan_modifiers = {framework::RequiresReplace()}}},
+  };
+}
+
+Attribute FunctionAttribute(std::string description) {
+  return {"function", framework::String(),
+          {.required = true, .description = std::move(description), .validators = {DnsLabel()}}};
+}
+
+void PlanIdentity(const Session& session, const Value& prior, Value& plan) {
+  if (plan.Get("namespace").IsUnknown() && prior.IsNull() && session.default_namespace()) {
+    plan = plan.With("namespace", Value::String(*session.default_namespace()));
+  }
+  const bool known = plan.Get("namespace").IsKnown() && plan.Get("name").IsKnown();
+  plan = plan.With("id", known ? Value::String(TextAt(plan, "namespace") + "/" + TextAt(plan, "name")) : Value::Unknown());
+}
+
+bool IsMoved(const Value& prior, const Value& plan) { return Differs(prior, plan, {"namespace", "name"}); }
+
+rest::Name NameOf(const Value& value) { return {TextAt(value, "namespace"), TextAt(value, "name")}; }
+
+std::string Describe(std::string_view kind, const rest::Name& name) {
+  return fmt::format("{} {}/{}", kind, name.ns, name.name);
+}
+
+void ImportByName(std::string_view kind, const framework::ImportRequest& request, framework::StateResponse& response) {
+  auto* session = Session::Of(request.context, response.diagnostics);
+  if (session == nullptr || (!session->connected() && session->Remote(response.diagnostics) == nullptr)) return;
+  const auto parts = base::Split(request.id, '/');
+  std::string problem;
+  if (parts.size() != 2) {
+    problem = parts.size() == 1 ? "there is no \"/\" in it" : "there is more than one \"/\" in it";
+  } else if (auto bad = base::DnsLabelProblem(parts[0]); !bad.empty()) {
+    problem = fmt::format("the namespace \"{}\" is wrong: {}", parts[0], bad);
+  } else if (bad = base::DnsLabelProblem(parts[1]); !bad.empty()) {
+    problem = fmt::format("the name \"{}\" is wrong: {}", parts[1], bad);
+  }
+  if (!problem.empty()) {
+    std::string advice;
+    if (parts.size() == 1 && base::DnsLabelProblem(request.id).empty()) {
+      advice = fmt::format(" Did you mean \"{}/{}\"?", session->default_namespace().value_or("default"), request.id);
+    }
+    response.diagnostics.AddError(
+        Path("id"), "Unexpected Import Identifier",
+        fmt::format("Expected import identifier with format: namespace/name, as in \"default/my-{}\". Got: \"{}\": {}.{}", kind,
+                    base::Truncate(request.id, 200), problem, advice));
+    return;
+  }
+  response.state = response.state.With("id", Value::String(request.id))
+                       .With("namespace", Value::String(parts[0]))
+                       .With("name", Value::String(parts[1]));
+}
+
+void AddError(framework::Diagnostics& diagnostics, const base::Error& error, std::string_view action,
+              const framework::FieldMap& fields, std::string_view fallback) {
+  auto diagnostic = framework::FromError(error, action, fields);
+  if (!diagnostic.path) diagnostic.path = Path(fallback);
+  diagnostics.Add(std::move(diagnostic));
+}
+
+base::Error FailureError(const std::optional<api::Failure>& failure, std::string_view what, std::string field) {
+  base::Error error{base::Code::kFailedPrecondition, std::string(what) + " is in phase Failed", std::move(field), "", {}};
+  if (!failure) return error;
+  error.message += fmt::format(", reason {}: {}", failure->reason, failure->message);
+  error.reason = failure->reason;
+  error.source = {failure->file, static_cast<int>(failure->line), failure->log_tail};
+  return error;
+}
+
+bool Pause(std::chrono::milliseconds time, const rest::Call& call, const base::Clock& clock) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait_for(lock, call.stop, std::min(time, call.deadline.Left(clock)), [] { return false; });
+  return !call.stop.stop_requested() && !call.deadline.Passed(clock);
+}
+
+}  // namespace sless::resources

@@ -1,0 +1,91 @@
+#include "provider/resources/function_state.h"
+
+#include "provider/resources/function_source.h"
+#include "provider/resources/values.h"
+
+namespace sless::resources {
+
+using cty::Path;
+using cty::Value;
+
+api::FunctionSpec FunctionSpecOf(const Value& plan) {
+  api::FunctionSpec spec;
+  spec.runtime = TextAt(plan, "runtime");
+  spec.entrypoint = TextAt(plan, "entrypoint");
+  spec.source = SourceOf(plan);
+  spec.source.hash = TextAt(plan, "source_hash");
+  spec.code_hash = TextAt(plan, "code_hash");
+  spec.environment = MapAt(plan, "environment");
+  spec.labels = MapAt(plan, "labels");
+  spec.memory_mb = IntAt(plan, "memory_mb");
+  spec.timeout_sec = IntAt(plan, "timeout_sec");
+  spec.concurrency = IntAt(plan, "concurrency");
+  if (plan.Get("replicas").IsKnown()) spec.replicas = IntAt(plan, "replicas");
+  spec.min_replicas = IntAt(plan, "min_replicas");
+  spec.max_replicas = IntAt(plan, "max_replicas");
+  spec.idle_timeout_sec = IntAt(plan, "idle_timeout_sec");
+  spec.build_timeout_sec = IntAt(plan, "build_timeout_sec");
+  return spec;
+}
+
+Value FunctionStateOf(const api::Function& function, const Value& like) {
+  const auto& status = function.status;
+  // Failed: the spec is a wish that did not come true. Any other phase: the spec is what serves, or will.
+  const bool failed = status.phase == "Failed" && status.observed_generation >= function.metadata.generation;
+  const auto& spec = failed && status.serving ? *status.serving : function.spec;
+  const auto text = [&](std::string_view name, const std::string& content) { return TextOrNull(content, like.Get(name)); };
+  const bool code = spec.source.type == "code";
+  const auto& ns = function.metadata.ns;
+  const auto& name = function.metadata.name;
+  return Value::Object({
+      {"id", Value::String(ns + "/" + name)},
+      {"namespace", Value::String(ns)},
+      {"name", Value::String(name)},
+      {"runtime", Value::String(spec.runtime)},
+      {"entrypoint", Value::String(spec.entrypoint)},
+      {"source_dir", spec.source.type == "dir" ? Value::String(spec.source.path) : Value::Null()},
+      {"source_zip", spec.source.type == "zip" ? Value::String(spec.source.path) : Value::Null()},
+      {"source_code", code ? Value::String(spec.source.code) : Value::Null()},
+      {"source_hash", Value::String(status.serving ? status.serving->source.hash : "")},
+      {"code_hash", text("code_hash", spec.code_hash)},
+      {"environment", MapOrNull(spec.environment, like.Get("environment"))},
+      {"labels", MapOrNull(spec.labels, like.Get("labels"))},
+      {"memory_mb", Value::Int(spec.memory_mb)},
+      {"timeout_sec", Value::Int(spec.timeout_sec)},
+      {"concurrency", Value::Int(spec.concurrency)},
+      {"replicas", spec.replicas ? Value::Int(*spec.replicas) : Value::Null()},
+      {"min_replicas", Value::Int(spec.min_replicas)},
+      {"max_replicas", Value::Int(spec.max_replicas)},
+      {"idle_timeout_sec", Value::Int(spec.idle_timeout_sec)},
+      {"build_timeout_sec", Value::Int(spec.build_timeout_sec)},
+      {"invoke_url", TextOrNull(status.invoke_url, Value::Null())},
+      {"phase", Value::String(status.phase)},
+      {"revision", Value::Int(status.revision)},
+      {"last_built_at", TextOrNull(status.last_built_at, Value::Null())},
+      {"timeouts", like.Get("timeouts")},
+  });
+}
+
+framework::FieldMap FunctionFields(const api::Source& source) {
+  const Path code(SourceAttribute(source));
+  return {
+      {"/metadata/name", Path("name")},
+      {"/metadata/namespace", Path("namespace")},
+      {"/spec/runtime", Path("runtime")},
+      {"/spec/entrypoint", Path("entrypoint")},
+      {"/spec/source", code},
+      {"/spec/codeHash", Path("code_hash")},
+      {"/spec/environment", Path("environment"), true},
+      {"/spec/labels", Path("labels"), true},
+      {"/spec/memoryMb", Path("memory_mb")},
+      {"/spec/timeoutSec", Path("timeout_sec")},
+      {"/spec/concurrency", Path("concurrency")},
+      {"/spec/replicas", Path("replicas")},
+      {"/spec/minReplicas", Path("min_replicas")},
+      {"/spec/maxReplicas", Path("max_replicas")},
+      {"/spec/idleTimeoutSec", Path("idle_timeout_sec")},
+      {"/spec/buildTimeoutSec", Path("build_timeout_sec")},
+  };
+}
+
+}  // namespace sless::resources

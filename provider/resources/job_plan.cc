@@ -1,0 +1,75 @@
+// What a plan says about a job: whether it will run, and that run_id only goes up.
+
+#include <fmt/format.h>
+
+#include "provider/resources/common.h"
+#include "provider/resources/job_private.h"
+#include "provider/resources/job_resource.h"
+#include "provider/resources/values.h"
+
+namespace sless::resources {
+
+using cty::Path;
+using cty::Value;
+
+namespace {
+
+const std::initializer_list<std::string_view> kRunAttributes = {"phase",    "result_json", "error",      "log_tail",
+                                                                    "attempts", "started_at",  "finished_at"};
+
+// run_id 0: what the apply will say is known.
+void PlanSkipped(Value& plan) {
+  for (const auto name : kRunAttributes) plan = plan.With(name, Value::Null());
+  plan = plan.With("phase", Value::String("Skipped")).With("attempts", Value::Int(0));
+}
+
+void PlanRun(Value& plan) {
+  const auto& run_id = plan.Get("run_id");
+  if (run_id.IsKnown() && run_id == Value::Int(0)) {
+    PlanSkipped(plan);
+  } else {
+    MarkUnknown(kRunAttributes, plan);
+  }
+}
+
+void CheckRaised(const Value& prior, const Value& plan, const framework::PrivateData& private_data, framework::Diagnostics& diagnostics) {
+  if (!plan.Get("run_id").IsKnown()) return;
+  const int64_t wanted = IntAt(plan, "run_id");
+  const int64_t last = std::max(IntAt(prior, "run_id"), LastRunId(private_data));
+  if (wanted == 0 || wanted >= last) return;
+  diagnostics.AddError(Path("run_id"), "run_id lowered",
+                       fmt::format("The last run of job {} was run_id {}, so run_id {} lies behind it. Take {} or more to run again, or 0 to run "
+                                   "nothing.",
+                                   TextAt(prior, "id"), last, wanted, last + 1));
+}
+
+// A run that has not ended well under an unchanged run_id is taken up again by the apply: waited for, or tried once more.
+bool MustRun(const Value& prior, const Value& plan) {
+  if (Differs(prior, plan, {"run_id"})) return true;
+  const auto phase = TextAt(prior, "phase");
+  return phase != "Succeeded" && phase != "Skipped";
+}
+
+}  // namespace
+
+void JobResource::ModifyPlan(const framework::ModifyPlanRequest& request, framework::ModifyPlanResponse& response) const {
+  // Only the delete of a tainted object comes without this mark: its plan has neither a prior state nor the prior private data.
+  if (response.plan.IsNull() || !request.prior.IsNull()) MarkWanted(response.private_data);
+  if (response.plan.IsNull()) return;
+  auto* session = Session::Of(request.context, response.diagnostics);
+  if (session == nullptr || !session->Check(request.context.stop, response.diagnostics)) return;
+  auto& plan = response.plan;
+  PlanIdentity(*session, request.prior, plan);
+  if (request.prior.IsNull() || IsMoved(request.prior, plan)) {
+    PlanRun(plan);
+    return;
+  }
+  CheckRaised(request.prior, plan, response.private_data, response.diagnostics);
+  if (MustRun(request.prior, plan)) {
+    PlanRun(plan);
+  } else {
+    CopyAttributes(request.prior, kRunAttributes, plan);
+  }
+}
+
+}  // namespace sless::resources
