@@ -45,7 +45,8 @@ struct Validator {
 struct ModifyContext {
   const cty::Path& path;
   const cty::Value& config;
-  const cty::Value& prior;  ///< null on create, and in elements that have no partner in the prior state
+  const cty::Value& prior;  ///< null without partner
+  bool has_prior;           ///< false on create, and in an element that has no partner in the prior state
   cty::Value& planned;      ///< may be changed
   bool& requires_replace;
   const cty::Value& root_config;
