@@ -31,7 +31,8 @@ class IoPool {
 };
 
 struct ServerOptions {
-  std::string listen = "127.0.0.1:0";           ///< "HOST:PORT" (port 0: any free one; "[::1]:80" for IPv6) or "unix:/path"
+  std::string listen = "127.0.0.1:0";           ///< "HOST:PORT" (port 0: any free one; "[::1]:80" for IPv6), "unix:/path",
+                                                ///< or "fd:N" for a listening unix socket that was passed in
   int workers = 32;                             ///< threads for handlers that may block, 1 to 1024
   size_t max_queued = 1024;                     ///< requests that wait for a worker; more are 503
   size_t max_connections = 4096;                ///< more are answered 503 and closed

@@ -43,6 +43,8 @@ class Exchange {
   virtual Task<void> OnWorker(std::function<void()> work) = 0;
 };
 
+// In coroutines write each co_await as a statement of its own (`auto x = co_await f();`): GCC 12 miscompiles it inside conditions
+// and conditional expressions, and where an argument is a braced temporary.
 using StreamHandler = std::function<Task<void>(Exchange&)>;
 /// Registers a coroutine handler: it starts when the head is read, and answers by the exchange.
 void AddStream(Router& router, std::string method, std::string pattern, StreamHandler handler, RouteOptions options = {});

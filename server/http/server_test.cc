@@ -1,0 +1,427 @@
+#include "server/http/server.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "client/base/testing/result_matchers.h"
+#include "server/http/stream.h"
+#include "server/http/testing/raw_client.h"
+
+namespace sless::http {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+bool Eventually(const std::function<bool()>& holds, std::chrono::milliseconds bound = 5s) {
+  const auto end = std::chrono::steady_clock::now() + bound;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(2ms);
+  }
+  return true;
+}
+
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() {
+    router.Add("GET", "/hello/{name}", [](Request& r) { return Response::Text(200, "hello " + r.Param("name")); });
+    router.Add("POST", "/echo", [](Request& r) { return Response::Text(200, r.body); }, {.max_body = 100});
+    router.Add("GET", "/id", [](Request& r) { return Response::Text(200, r.request_id); });
+    router.Add("GET", "/throw", [](Request&) -> Reply { throw std::runtime_error("boom"); });
+    router.Add("GET", "/error", [](Request&) -> Reply {
+      return base::Err(base::Code::kInvalidArgument, "no", "/spec/x", "Why");
+    });
+    router.Add("GET", "/slow", [this](Request& r) {
+      ++slow;
+      while (!release && !r.gone.stop_requested()) std::this_thread::sleep_for(1ms);
+      if (r.gone.stop_requested()) saw_gone = true;
+      return Response::Text(200, "done");
+    });
+    router.AddUpload(
+        "PUT", "/upload",
+        [](Request&, BodyReader& body) -> Reply {
+          size_t size = 0;
+          for (;;) {
+            ASSIGN_OR_RETURN(const auto chunk, body.Read());
+            if (chunk.empty()) break;
+            size += chunk.size();
+          }
+          return Response::Text(200, std::to_string(size));
+        },
+        {.max_body = 10'000'000});
+    router.AddUpload("PUT", "/ignore", [](Request&, BodyReader&) { return Response::Text(200, "there already"); });
+    router.AddDeferred("GET", "/later", [this](Request r, Responder respond) {
+      std::lock_guard lock(mutex);
+      later.emplace_back(std::move(respond));
+      gone = r.gone;
+    });
+    router.AddDeferred("GET", "/dropped", [](Request, Responder) {});
+    router.Add("GET", "/wait", [this](Request& r) -> Reply {
+      const auto ms = *r.QueryInt("ms", 1000, 0, 60000);
+      return Wait{&hub, "topic", std::chrono::steady_clock::now() + std::chrono::milliseconds(ms),
+                  [this](bool last) -> std::optional<Response> {
+                    ++checks;
+                    if (value == 0 && !last) return std::nullopt;
+                    return Response::Text(200, std::to_string(value));
+                  }};
+    });
+    AddStream(router, "*", "/stream/*", [](Exchange& exchange) -> Task<void> {
+      Response head;
+      co_await exchange.StartResponse(std::move(head), std::nullopt);
+      for (;;) {
+        const auto chunk = co_await exchange.ReadBody();
+        if (!chunk || chunk->empty()) break;
+        co_await exchange.WriteBody(*chunk);
+      }
+      co_await exchange.FinishBody();
+    });
+    router.Add("POST", "/guarded", [](Request& r) { return Response::Text(200, r.body); },
+               {.guard = [](const Request& r) -> base::Status {
+                 if (r.headers.Get("Authorization") == "yes") return base::Ok();
+                 return base::Err(base::Code::kUnauthenticated, "no token");
+               }});
+    options.header_timeout = 300ms;
+    options.idle_timeout = 400ms;
+    options.body_timeout = 400ms;
+  }
+  ~ServerTest() override { release = true; }
+
+  const std::string& Start() {
+    auto started = Server::Start(options, router, {io, log, metrics});
+    EXPECT_THAT(started, base::IsOk());
+    server = std::move(*started);
+    return server->address();
+  }
+
+  base::NullLogger log;
+  observe::Registry metrics;
+  IoPool io{2};
+  Router router;
+  ServerOptions options;
+  WakeHub hub;
+  std::atomic<int> slow{0}, checks{0}, value{0};
+  std::atomic<bool> release{false}, saw_gone{false};
+  std::mutex mutex;
+  std::vector<Responder> later;
+  std::stop_token gone;
+  std::unique_ptr<Server> server;
+};
+
+TEST_F(ServerTest, AnswersOnTcpAndUnixSockets) {
+  EXPECT_EQ(Call(Start(), "GET", "/hello/w%6Frld").body, "hello world");
+  server->Stop(1s);
+  options.listen = fmt::format("unix:/tmp/sless_http_test_{}.sock", ::getpid());
+  EXPECT_EQ(Call(Start(), "GET", "/hello/unix").body, "hello unix");
+  auto second = Server::Start(options, router, {io, log, metrics});
+  EXPECT_THAT(second, base::IsError(base::Code::kUnavailable, HasSubstr("cannot listen on unix:")));
+  server->Stop(1s);
+  EXPECT_NE(::access(options.listen.c_str() + 5, F_OK), 0) << "the socket file is left behind";
+}
+
+TEST_F(ServerTest, ListenErrorsSayWhatIsWrong) {
+  for (const char* listen : {"", "nonsense", "127.0.0.1:99999", "127.0.0.1:", ":80", "127.0.0.1:8o"}) {
+    options.listen = listen;
+    EXPECT_THAT(Server::Start(options, router, {io, log, metrics}),
+                base::IsError(base::Code::kInvalidArgument, HasSubstr("listen address")))
+        << listen;
+  }
+  options.listen = "unix:/" + std::string(200, 'x');
+  EXPECT_THAT(Server::Start(options, router, {io, log, metrics}), base::IsError(base::Code::kInvalidArgument, HasSubstr("longer")));
+}
+
+TEST_F(ServerTest, KeepsConnectionsAndAnswersPipelinedRequestsInOrder) {
+  RawClient client(Start());
+  client.Send("GET /hello/a HTTP/1.1\r\nHost: x\r\n\r\nPOST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
+              "GET /hello/b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "hello a");
+  EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "abc");
+  const auto last = ParseAnswer(client.ReadResponse());
+  EXPECT_EQ(last.body, "hello b");
+  EXPECT_EQ(last.Header("Connection"), "close");
+  client.Close();
+  RawClient old(server->address());
+  old.Send("GET /hello/c HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(old.ReadToEnd(), HasSubstr("hello c"));
+}
+
+TEST_F(ServerTest, HeadHasNoBody) {
+  RawClient client(Start());
+  client.Send("HEAD /hello/a HTTP/1.1\r\nHost: x\r\n\r\nGET /hello/b HTTP/1.1\r\nHost: x\r\n\r\n");
+  const auto head = ParseAnswer(client.ReadResponse(true));
+  EXPECT_EQ(head.Header("Content-Length"), "7");
+  EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "hello b");
+}
+
+TEST_F(ServerTest, RequestIdIsTakenOverOnlyWhereSane) {
+  Start();
+  EXPECT_EQ(Call(server->address(), "GET", "/id", "", "X-Request-Id: abc-1.2\r\n").body, "abc-1.2");
+  const auto made = Call(server->address(), "GET", "/id", "", "X-Request-Id: a b<script>\r\n");
+  EXPECT_EQ(made.body.size(), 32u);
+  EXPECT_EQ(made.Header("X-Request-Id"), made.body);
+}
+
+TEST_F(ServerTest, ErrorsAndExceptionsBecomeJson) {
+  Start();
+  const auto error = Call(server->address(), "GET", "/error");
+  EXPECT_EQ(error.status, 400);
+  EXPECT_EQ(error.body, R"({"code":"InvalidArgument","message":"no","field":"/spec/x","reason":"Why"})");
+  const auto thrown = Call(server->address(), "GET", "/throw");
+  EXPECT_EQ(thrown.status, 500);
+  EXPECT_THAT(thrown.body, Not(HasSubstr("boom")));
+  const auto absent = Call(server->address(), "GET", "/absent");
+  EXPECT_EQ(absent.status, 404);
+  const auto method = Call(server->address(), "DELETE", "/hello/x");
+  EXPECT_EQ(method.status, 405);
+  EXPECT_EQ(method.Header("Allow"), "GET");
+}
+
+struct Bad {
+  const char* name;
+  std::string text;
+  int status;
+};
+class Smuggling : public ServerTest, public testing::WithParamInterface<Bad> {};
+TEST_P(Smuggling, IsRefusedAndTheConnectionEnds) {
+  RawClient client(Start());
+  client.Send(GetParam().text + "GET /hello/smuggled HTTP/1.1\r\nHost: x\r\n\r\n");
+  const auto all = client.ReadToEnd();
+  EXPECT_THAT(all, StartsWith(fmt::format("HTTP/1.1 {} ", GetParam().status)));
+  EXPECT_THAT(all, Not(HasSubstr("smuggled")));
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cases, Smuggling,
+    testing::Values(
+        Bad{"TeAndCl", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+        Bad{"ClAndTe", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n", 400},
+        Bad{"TwoCl", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcd", 400},
+        Bad{"TwoEqualCl", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nContent-Length: 4\r\n\r\nabcd", 400},
+        Bad{"TeGzip", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501},
+        Bad{"TeGzipChunked", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501},
+        Bad{"TeIdentity", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n", 501},
+        Bad{"TeIn10", "POST /echo HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+        Bad{"SpaceBeforeColon", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length : 4\r\n\r\nabcd", 400},
+        Bad{"NegativeCl", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400},
+        Bad{"PlusCl", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: +4\r\n\r\nabcd", 400},
+        Bad{"HugeCl", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n", 400},
+        Bad{"BadChunk", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+        Bad{"BareLf", "GET /echo HTTP/1.1\nHost: x\n\n", 505},
+        Bad{"TwoHosts", "GET /echo HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400},
+        Bad{"NoHost", "GET /echo HTTP/1.1\r\n\r\n", 400},
+        Bad{"Absolute", "GET http://x/echo HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+        Bad{"Connect", "CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+        Bad{"Http2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
+        Bad{"NotHttp", "\x16\x03\x01\x02\r\n\r\n", 400},
+        Bad{"NulInHeader", std::string("GET /echo HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n", 39), 400},
+        Bad{"HugeHeader", "GET /echo HTTP/1.1\r\nHost: x\r\nA: " + std::string(17000, 'a') + "\r\n\r\n", 431},
+        Bad{"HugeTarget", "GET /" + std::string(17000, 'a') + " HTTP/1.1\r\nHost: x\r\n\r\n", 431},
+        Bad{"BodyNotRead", "POST /absent HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\n\r\n", 404}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+struct PathCase {
+  const char* path;
+  int status;
+};
+TEST_F(ServerTest, PathGamesAreRefused) {
+  Start();
+  for (const auto& [path, status] : {PathCase{"/hello/../hello/x", 400}, PathCase{"/hello/%2e%2e", 400},
+                                     PathCase{"/hello/.%2E/x", 400}, PathCase{"/hello/a%2Fb", 400},
+                                     PathCase{"/hello/a%5cb", 400}, PathCase{"/hello/a\\b", 400},
+                                     PathCase{"/hello/a%00b", 400}, PathCase{"/hello/%zz", 400}, PathCase{"/hello/", 400},
+                                     PathCase{"//hello/x", 404}, PathCase{"/hello//x", 404}, PathCase{"/%68ello/x", 404},
+                                     PathCase{"/hello/x/", 404}, PathCase{"/stream/../hello/x", 400},
+                                     PathCase{"/stream/%2e%2e%2fhello/x", 400}, PathCase{"/stream/a%2fb", 200},
+                                     PathCase{"/stream/..;/x", 400}, PathCase{"/stream//a", 200}, PathCase{"/hello/x?a=/../", 200}}) {
+    EXPECT_EQ(Call(server->address(), "GET", path).status, status) << path;
+  }
+}
+
+TEST_F(ServerTest, LimitsBodies) {
+  Start();
+  EXPECT_EQ(Call(server->address(), "POST", "/echo", std::string(100, 'a')).status, 200);
+  EXPECT_EQ(Call(server->address(), "POST", "/echo", std::string(101, 'a')).status, 413);
+  EXPECT_EQ(Call(server->address(), "POST", "/echo", std::string(5'000'000, 'a')).status, 413) << "answer lost";
+  RawClient chunked(server->address());
+  chunked.Send("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+  for (int i = 0; i < 20; ++i) chunked.Send("a\r\n0123456789\r\n");
+  EXPECT_EQ(ParseAnswer(chunked.ReadResponse()).status, 413);
+}
+
+TEST_F(ServerTest, ExpectContinue) {
+  RawClient client(Start());
+  client.Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_THAT(client.ReadResponse(), StartsWith("HTTP/1.1 100 "));
+  client.Send("abc");
+  EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "abc");
+  // A body that is refused is not asked for.
+  client.Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3000\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_THAT(client.ReadResponse(), StartsWith("HTTP/1.1 413 "));
+}
+
+TEST_F(ServerTest, UploadsStreamToAWorker) {
+  Start();
+  EXPECT_EQ(Call(server->address(), "PUT", "/upload", std::string(3'000'000, 'a')).body, "3000000");
+  EXPECT_EQ(Call(server->address(), "PUT", "/upload", std::string(10'000'001, 'a')).status, 413);
+  EXPECT_EQ(Call(server->address(), "PUT", "/ignore", std::string(500'000, 'a')).body, "there already");
+  RawClient cut(server->address());
+  cut.Send("PUT /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc");
+  cut.Close();
+  EXPECT_TRUE(Eventually([&] { return server->connections() == 0; }));
+}
+
+TEST_F(ServerTest, GuardAnswersBeforeTheBodyIsSent) {
+  RawClient client(Start());
+  client.Send("POST /guarded HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n");
+  const auto answer = ParseAnswer(client.ReadResponse());
+  EXPECT_EQ(answer.status, 401);
+  EXPECT_EQ(answer.Header("WWW-Authenticate"), "Bearer");
+  EXPECT_EQ(Call(server->address(), "POST", "/guarded", "hi", "Authorization: yes\r\n").body, "hi");
+}
+
+TEST_F(ServerTest, SlowClientsAreCutOff) {
+  RawClient head(Start());
+  RawClient silent(server->address());
+  RawClient body(server->address());
+  head.Send("GET /hello/x HTTP/1.1\r\nHo");
+  body.Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\nabc");
+  for (int i = 0; i < 10; ++i) {  // dribbling does not help
+    std::this_thread::sleep_for(50ms);
+    head.Send("a");
+  }
+  EXPECT_TRUE(head.ClosedWithin(2s));
+  EXPECT_TRUE(silent.ClosedWithin(2s));
+  EXPECT_TRUE(Eventually([&] { return server->connections() == 0; }));
+}
+
+TEST_F(ServerTest, TooManyConnectionsAre503) {
+  options.max_connections = 2;
+  options.header_timeout = 5s;
+  RawClient a(Start());
+  RawClient b(server->address());
+  ASSERT_TRUE(Eventually([&] { return server->connections() == 2; }));
+  RawClient c(server->address());
+  EXPECT_THAT(c.ReadToEnd(), StartsWith("HTTP/1.1 503 "));
+  a.Close();
+  ASSERT_TRUE(Eventually([&] { return server->connections() == 1; }));
+  EXPECT_EQ(Call(server->address(), "GET", "/hello/x").status, 200);
+}
+
+TEST_F(ServerTest, FullQueueIs503) {
+  options.workers = 1;
+  options.max_queued = 1;
+  RawClient a(Start());
+  a.Send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return slow == 1; }));
+  RawClient b(server->address());
+  b.Send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(Eventually([&] { return Call(server->address(), "GET", "/hello/x").status == 503; }));
+  release = true;
+  EXPECT_EQ(ParseAnswer(a.ReadResponse()).status, 200);
+  EXPECT_EQ(ParseAnswer(b.ReadResponse()).status, 200);
+}
+
+TEST_F(ServerTest, HandlersLearnThatTheClientIsGone) {
+  RawClient client(Start());
+  client.Send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return slow == 1; }));
+  client.Close();
+  EXPECT_TRUE(Eventually([&] { return saw_gone.load(); }));
+}
+
+TEST_F(ServerTest, DeferredHandlersAnswerLater) {
+  RawClient client(Start());
+  client.Send("GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return std::lock_guard(mutex), later.size() == 1; }));
+  std::thread([&] {
+    later[0](Response::Text(200, "first"));
+    later[0](Response::Text(200, "second"));
+  }).join();
+  EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "first");
+  client.Send("GET /dropped HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(ParseAnswer(client.ReadResponse()).status, 500);
+  client.Send("GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return std::lock_guard(mutex), later.size() == 2; }));
+  client.Close();
+  EXPECT_TRUE(Eventually([&] { return gone.stop_requested() && server->connections() == 0; }));
+  later[1](Response::Text(200, "nobody listens"));
+}
+
+TEST_F(ServerTest, StreamsBothWays) {
+  RawClient client(Start());
+  client.Send("POST /stream/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+  std::this_thread::sleep_for(20ms);
+  client.Send("2\r\nde\r\n0\r\n\r\n");
+  EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "abcde");
+  EXPECT_EQ(Call(server->address(), "PURGE", "/stream/x", std::string(500'000, 'a')).body.size(), 500'000u);
+}
+
+TEST_F(ServerTest, ManyLongPollsHoldNoWorker) {
+  options.workers = 2;
+  options.header_timeout = options.idle_timeout = 10s;
+  Start();
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 500; ++i) {
+    clients.push_back(std::make_unique<RawClient>(server->address()));
+    clients.back()->Send("GET /wait?ms=20000 HTTP/1.1\r\nHost: x\r\n\r\n");
+  }
+  ASSERT_TRUE(Eventually([&] { return hub.waiting() == 500 && checks >= 500; }));
+  EXPECT_EQ(Call(server->address(), "GET", "/hello/x").status, 200) << "workers are held";
+  hub.Notify("other topic");
+  value = 7;
+  hub.Notify("topic");
+  for (auto& client : clients) ASSERT_EQ(ParseAnswer(client->ReadResponse()).body, "7");
+  EXPECT_EQ(hub.waiting(), 0u);
+}
+
+TEST_F(ServerTest, LongPollEndsAtItsDeadline) {
+  Start();
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(Call(server->address(), "GET", "/wait?ms=100").body, "0");
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 100ms);
+}
+
+TEST_F(ServerTest, StopFinishesWhatRunsAndClosesTheRest) {
+  options.idle_timeout = 10s;
+  RawClient idle(Start());
+  idle.Send("GET /hello/x HTTP/1.1\r\nHost: x\r\n\r\n");
+  idle.ReadResponse();
+  RawClient busy(server->address());
+  busy.Send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+  RawClient poll(server->address());
+  poll.Send("GET /wait?ms=20000 HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return slow == 1 && hub.waiting() == 1; }));
+  std::jthread stop([&] { server->Stop(5s); });
+  EXPECT_TRUE(idle.ClosedWithin(2s));
+  EXPECT_EQ(ParseAnswer(poll.ReadResponse()).body, "0") << "a long poll answers at once";
+  release = true;
+  const auto answer = ParseAnswer(busy.ReadResponse());
+  EXPECT_EQ(answer.body, "done");
+  EXPECT_EQ(answer.Header("Connection"), "close");
+}
+
+TEST_F(ServerTest, StopWithoutGraceCutsWhatRuns) {
+  RawClient busy(Start());
+  busy.Send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return slow == 1; }));
+  server->Stop(0ms);
+  EXPECT_TRUE(saw_gone);
+}
+
+TEST_F(ServerTest, CountsRequests) {
+  Start();
+  Call(server->address(), "GET", "/hello/x");
+  Call(server->address(), "GET", "/hello/y");
+  EXPECT_TRUE(Eventually([&] {
+    return metrics.Text().find("sless_http_requests_total{route=\"/hello/{name}\",status=\"200\"} 2") != std::string::npos;
+  }));
+}
+
+}  // namespace
+}  // namespace sless::http
