@@ -1,0 +1,239 @@
+#include "server/trigger/cron_scheduler.h"
+
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "client/base/testing/fake_clock.h"
+#include "client/base/testing/result_matchers.h"
+#include "server/store/memory/memory_store.h"
+#include "server/store/typed.h"
+
+namespace sless::trigger {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::ElementsAre;
+
+class CronSchedulerTest : public testing::Test {
+ protected:
+  // The clock begins at 2026-01-01T00:00:00Z; a trigger is made 30 s later.
+  void SetUp() override { clock_.Advance(seconds(30)); }
+
+  api::Trigger Make(const std::string& overlap = "skip", const std::string& misfire = "skip", const std::string& schedule = "* * * * *") {
+    api::Trigger trigger;
+    trigger.metadata.ns = "default";
+    trigger.metadata.name = "t";
+    trigger.spec.function = "f";
+    trigger.spec.type = "cron";
+    trigger.spec.cron = api::CronSpec{.schedule = schedule, .timezone = "UTC", .payload = "{\"a\":1}", .overlap = overlap, .misfire = misfire};
+    return store::CreateTyped(*store_, trigger).value();
+  }
+  api::Trigger Get() { return store::GetTyped<api::Trigger>(*store_, "default", "t").value(); }
+  std::vector<api::Run> Runs() { return store::ListTyped<api::Run>(*store_, "default", "t.").value(); }
+  void End(const std::string& name) {
+    ASSERT_THAT(store::MutateStatus<api::Run>(*store_, "default", name, [](api::Run& run) {
+      run.status.phase = "Succeeded";
+      return base::Ok();
+    }), base::IsOk());
+  }
+  void EndAll() {
+    for (const auto& run : Runs()) End(run.metadata.name);
+  }
+  /// A new process that finds what the store holds, after `down`.
+  void Restart(std::chrono::nanoseconds down) {
+    clock_.Advance(down);
+    scheduler_ = std::make_unique<CronScheduler>(CronScheduler::Deps{*store_, clock_, log_, metrics_});
+    auto trigger = Get();
+    trigger.status.observed_generation = trigger.metadata.generation;
+    ASSERT_THAT(scheduler_->Set(trigger), base::IsOk());
+    scheduler_->Tick();
+  }
+
+  base::FakeClock clock_;
+  base::NullLogger log_;
+  observe::Registry metrics_;
+  std::unique_ptr<store::ObjectStore> store_ = store::MakeMemoryStore(clock_);
+  std::unique_ptr<CronScheduler> scheduler_ = std::make_unique<CronScheduler>(CronScheduler::Deps{*store_, clock_, log_, metrics_});
+};
+
+TEST_F(CronSchedulerTest, FiresOnceAtThePlannedTime) {
+  ASSERT_THAT(scheduler_->Set(Make()), base::IsOk());
+  EXPECT_EQ(scheduler_->Tick(), *base::ParseTime("2026-01-01T00:01:00Z"));
+  EXPECT_TRUE(Runs().empty());
+  clock_.Advance(seconds(31));
+  EXPECT_EQ(scheduler_->Tick(), *base::ParseTime("2026-01-01T00:02:00Z"));
+  scheduler_->Tick();
+  ASSERT_EQ(Runs().size(), 1u);
+  EXPECT_EQ(Runs()[0].metadata.name, "t.1767225660.cron");
+  EXPECT_EQ(Runs()[0].spec.event_json, "{\"a\":1}");
+  EXPECT_EQ(Runs()[0].spec.function, "f");
+  EXPECT_EQ(Get().status.last_fire, "2026-01-01T00:01:00.000Z");
+  EXPECT_EQ(Get().status.next_runs.size(), 5u);
+  EXPECT_EQ(Get().status.next_runs[0], "2026-01-01T00:02:00.000Z");
+}
+
+TEST_F(CronSchedulerTest, OverlapSkipCounts) {
+  ASSERT_THAT(scheduler_->Set(Make("skip")), base::IsOk());
+  for (int i = 0; i < 3; ++i) {
+    clock_.Advance(minutes(1));
+    scheduler_->Tick();
+  }
+  EXPECT_EQ(Runs().size(), 1u);
+  EXPECT_EQ(Get().status.skipped, 2);
+  EndAll();
+  clock_.Advance(minutes(1));
+  scheduler_->Tick();
+  EXPECT_EQ(Runs().size(), 2u);
+}
+
+TEST_F(CronSchedulerTest, OverlapQueueKeepsOneWaiting) {
+  ASSERT_THAT(scheduler_->Set(Make("queue")), base::IsOk());
+  for (int i = 0; i < 4; ++i) {
+    clock_.Advance(minutes(1));
+    scheduler_->Tick();
+  }
+  ASSERT_EQ(Runs().size(), 2u);
+  EXPECT_TRUE(Runs()[0].spec.serial);
+  EXPECT_EQ(Get().status.skipped, 2);
+}
+
+TEST_F(CronSchedulerTest, OverlapAllowRunsAll) {
+  ASSERT_THAT(scheduler_->Set(Make("allow")), base::IsOk());
+  for (int i = 0; i < 4; ++i) {
+    clock_.Advance(minutes(1));
+    scheduler_->Tick();
+  }
+  EXPECT_EQ(Runs().size(), 4u);
+  EXPECT_FALSE(Runs()[0].spec.serial);
+}
+
+struct Misfire {
+  const char* name;
+  const char* policy;
+  size_t runs;
+  int64_t skipped;
+};
+class CronMisfire : public CronSchedulerTest, public testing::WithParamInterface<Misfire> {};
+TEST_P(CronMisfire, AfterFourMissedTimes) {
+  ASSERT_THAT(scheduler_->Set(Make("skip", GetParam().policy)), base::IsOk());
+  clock_.Advance(minutes(1));
+  scheduler_->Tick();
+  EndAll();
+  ASSERT_EQ(Runs().size(), 1u);
+  Restart(minutes(4));
+  EXPECT_EQ(Runs().size(), 1 + GetParam().runs);
+  EXPECT_EQ(Get().status.skipped, GetParam().skipped);
+  EXPECT_EQ(Get().status.last_fire, "2026-01-01T00:05:00.000Z");
+  Restart(seconds(0));
+  EXPECT_EQ(Runs().size(), 1 + GetParam().runs);
+  EXPECT_EQ(Get().status.skipped, GetParam().skipped);
+}
+INSTANTIATE_TEST_SUITE_P(Policies, CronMisfire,
+                         testing::Values(Misfire{"Skip", "skip", 0, 4}, Misfire{"Once", "once", 1, 3}, Misfire{"All", "all", 4, 0}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(CronSchedulerTest, MisfireAllIsBounded) {
+  ASSERT_THAT(scheduler_->Set(Make("allow", "all")), base::IsOk());
+  Restart(std::chrono::hours(48));
+  EXPECT_EQ(Runs().size(), CronScheduler::kMaxCatchUp);
+  EXPECT_TRUE(Runs()[0].spec.serial);
+}
+
+TEST_F(CronSchedulerTest, ACrashBetweenRunAndLastFireNeitherLosesNorDoubles) {
+  for (const auto* policy : {"skip", "all"}) {
+    SCOPED_TRACE(policy);
+    if (std::string(policy) == "all") {
+      ASSERT_THAT(store_->Delete(store::KeyOf<api::Trigger>("default", "t"), std::nullopt), base::IsOk());
+    }
+    ASSERT_THAT(scheduler_->Set(Make("allow", policy)), base::IsOk());
+    clock_.Advance(minutes(1));
+    scheduler_->Tick();
+    const auto runs = Runs().size();
+    const auto skipped = Get().status.skipped;
+    ASSERT_THAT(store::MutateStatus<api::Trigger>(*store_, "default", "t", [](api::Trigger& trigger) {
+      trigger.status.last_fire.clear();
+      return base::Ok();
+    }), base::IsOk());
+    Restart(seconds(1));
+    EXPECT_EQ(Runs().size(), runs);
+    EXPECT_EQ(Get().status.skipped, skipped);
+  }
+}
+
+TEST_F(CronSchedulerTest, ADisabledTriggerDoesNotFireAndEnablingMakesUpForNothing) {
+  ASSERT_THAT(scheduler_->Set(Make("allow", "all")), base::IsOk());
+  const auto enable = [&](bool on) {
+    return store::Mutate<api::Trigger>(*store_, "default", "t", [&](api::Trigger& trigger) {
+      trigger.spec.enabled = on;
+      return base::Ok();
+    }).value();
+  };
+  // The reconciler has not removed it yet: it must not fire all the same.
+  enable(false);
+  clock_.Advance(minutes(1));
+  scheduler_->Tick();
+  EXPECT_TRUE(Runs().empty());
+  scheduler_->Remove(store::KeyOf<api::Trigger>("default", "t"));
+  clock_.Advance(minutes(10));
+  ASSERT_THAT(scheduler_->Set(enable(true)), base::IsOk());
+  scheduler_->Tick();
+  EXPECT_TRUE(Runs().empty());
+  clock_.Advance(minutes(1));
+  scheduler_->Tick();
+  EXPECT_EQ(Runs().size(), 1u);
+}
+
+TEST_F(CronSchedulerTest, HistoryIsBounded) {
+  ASSERT_THAT(scheduler_->Set(Make("allow")), base::IsOk());
+  for (int i = 0; i < 30; ++i) {
+    clock_.Advance(minutes(1));
+    scheduler_->Tick();
+    EndAll();
+  }
+  const auto runs = Runs();
+  EXPECT_LE(runs.size(), CronScheduler::kKeepRuns + 1);
+  EXPECT_EQ(runs.back().spec.run_id, 1767225600 + 30 * 60);
+}
+
+TEST_F(CronSchedulerTest, ASleepingMachineIsAMisfire) {
+  ASSERT_THAT(scheduler_->Set(Make("allow", "skip")), base::IsOk());
+  scheduler_->Tick();
+  clock_.Advance(minutes(5) + seconds(10));
+  scheduler_->Tick();
+  EXPECT_EQ(Runs().size(), 1u);  // the one of half a minute ago is on time
+  EXPECT_EQ(Get().status.skipped, 4);
+}
+
+TEST_F(CronSchedulerTest, ABadScheduleIsAnError) {
+  EXPECT_FALSE(scheduler_->Set(Make("skip", "skip", "61 * * * *")).has_value());
+}
+
+TEST(CronSchedulerThread, FiresByItself) {
+  base::SystemClock clock;
+  base::NullLogger log;
+  observe::Registry metrics;
+  // The store's clock lies half a minute back, so that the last full minute lies after the trigger's birth.
+  base::FakeClock past(clock.Now() - std::chrono::seconds(50));
+  const auto store = store::MakeMemoryStore(past);
+  CronScheduler scheduler({*store, past, log, metrics});
+  scheduler.Start();
+  api::Trigger trigger;
+  trigger.metadata.ns = "default";
+  trigger.metadata.name = "t";
+  trigger.spec.type = "cron";
+  trigger.spec.cron = api::CronSpec{.schedule = "* * * * *"};
+  ASSERT_THAT(scheduler.Set(store::CreateTyped(*store, trigger).value()), base::IsOk());
+  past.Advance(std::chrono::seconds(60));
+  bool fired = false;
+  for (int i = 0; i < 400 && !fired; ++i) {
+    fired = !store::ListTyped<api::Run>(*store, "default").value().empty();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(fired);
+  scheduler.Stop();
+}
+
+}  // namespace
+}  // namespace sless::trigger
