@@ -405,7 +405,9 @@ TEST_F(ServeTest, FilesAreClosedOnExecAndStdoutIsSilent) {
     const std::string text(std::istreambuf_iterator<char>(in), {});
     const size_t at = text.find("flags:");
     ASSERT_NE(at, std::string::npos);
-    EXPECT_TRUE(std::stoul(text.substr(at + 6), nullptr, 8) & O_CLOEXEC) << "fd " << fd << ": " << text;
+    EXPECT_TRUE(std::stoul(text.substr(at + 6), nullptr, 8) & O_CLOEXEC)
+        << "fd " << fd << " " << std::filesystem::read_symlink("/proc/" + std::to_string(child->pid()) + "/fd/" + std::to_string(fd))
+        << ": " << text;
     ++seen;
   }
   EXPECT_GE(seen, 3);

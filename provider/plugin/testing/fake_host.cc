@@ -149,6 +149,7 @@ base::Result<std::unique_ptr<Child>> Child::Start(const std::string& program, co
     dup2(null, 0);
     dup2(out[1], 1);
     dup2(err[1], 2);
+    close_range(3, ~0U, 0);  // what this process inherited itself
     execve(program.c_str(), argv.data(), envp.data());
     _exit(127);
   }
