@@ -16,7 +16,7 @@ PROGRAMS = {
     "examples/framework": ("provider/", "client/"),
     "tests": ("provider/", "client/", "server/"),
 }
-WHOLE_PROGRAM = ("provider/docsgen", "server/app", "server/main.cc")
+WHOLE_PROGRAM = ("provider/docsgen", "provider/main.cc", "server/app", "server/main.cc")
 
 
 def rooms():
