@@ -25,6 +25,8 @@ struct ClientOptions {
   std::string user_agent = "sless-client";
   /// What a 401 tells the user to look at.
   std::string token_hint = "check the token (token, SLESS_TOKEN); `slessd token create` makes one";
+  /// What an endpoint that does not answer tells the user to look at.
+  std::string endpoint_hint = "is slessd running there? check the endpoint (endpoint, SLESS_ENDPOINT)";
   std::chrono::milliseconds first_backoff{200};   ///< then doubled, at most 5 s
 };
 

@@ -77,6 +77,7 @@ class BeastTransport final : public Transport {
     const auto key = url.PoolKey();
     auto connection = pool_.Take(key);
     bool reused = connection != nullptr;
+    bool repeated = false;
     for (;;) {
       if (!connection) {
         SSL_CTX* tls = nullptr;
@@ -90,7 +91,11 @@ class BeastTransport final : public Transport {
       // The peer may close an idle connection at any time; that it did shows only now.
       const bool stale = reused && !outcome.response && outcome.response.error().code == Code::kUnavailable &&
                          !outcome.any_received && (IsIdempotent(request.method) || !outcome.any_sent);
-      if (!stale) return std::move(outcome.response);
+      if (!stale) {
+        if (outcome.response) outcome.response->repeated = repeated;
+        return std::move(outcome.response);
+      }
+      repeated = repeated || outcome.any_sent;
       connection.reset();
       reused = false;
     }

@@ -57,6 +57,7 @@ struct Response {
   int status = 0;  ///< 200 to 999; 1xx answers are not shown
   Headers headers;
   std::string body;
+  bool repeated = false;  ///< the request was sent a second time (see Send); the first one may have arrived too
 };
 
 /// Sends requests. Redirects are not followed, proxy variables (HTTP_PROXY, …) are not read, cookies are not kept.

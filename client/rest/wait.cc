@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "client/api/fields.h"
+#include "client/rest/kind.h"
+
+namespace sless::rest {
+namespace {
+
+using base::Code;
+using base::Result;
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kLongestPoll{25};
+/// A server that restarts is back within 10 s; one that is away for longer than this is an error.
+constexpr std::chrono::seconds kLongestOutage{30};
+/// Between two polls that come back at once.
+constexpr milliseconds kShortestRound{250};
+
+bool IsFinal(const api::FunctionStatus& status) { return status.phase == "Ready" || status.phase == "Failed"; }
+bool IsFinal(const api::TriggerStatus& status) {
+  return status.phase == "Ready" || status.phase == "Disabled" || status.phase == "Failed";
+}
+bool IsFinal(const api::JobStatus& status) {
+  return status.phase == "Succeeded" || status.phase == "Failed" || status.phase == "Skipped";
+}
+
+/// Repeats one long poll until `done` says so. The last object seen, and the errors, are given to the caller's closures.
+class Poller {
+ public:
+  Poller(const Caller& caller, const Call& call) : caller_(caller), call_(call) {}
+
+  /// One poll. nullopt: nothing known, poll again.
+  Result<std::optional<std::string>> Poll(const std::string& path_and_query) {
+    const auto left = call_.deadline.Left(caller_.clock());
+    // At the very end of the time the object is read once more, without a wait.
+    const auto wait = std::min<std::chrono::seconds>(kLongestPoll, std::chrono::duration_cast<std::chrono::seconds>(left));
+    const auto begun = caller_.clock().Steady();
+    const ApiRequest request{.path = fmt::format("{}&timeout={}", path_and_query, wait.count()), .extra_time = wait};
+    const auto answer = caller_.Send(request, call_);
+    if (answer) {
+      away_since_.reset();
+      Pace(begun);
+      return answer->body;
+    }
+    if (answer.error().code != Code::kUnavailable) return base::Err(answer.error());
+    if (!away_since_) away_since_ = begun;
+    if (caller_.clock().Steady() - *away_since_ > kLongestOutage || !caller_.Sleep(milliseconds(500), call_)) {
+      return base::Err(answer.error());
+    }
+    return std::nullopt;
+  }
+  bool TimeLeft() const { return !call_.deadline.Passed(caller_.clock()) && !call_.stop.stop_requested(); }
+  /// Waits out the rest of a round that came back at once; called between two polls.
+  bool Rest() { return pause_.count() <= 0 || caller_.Sleep(pause_, call_); }
+
+ private:
+  void Pace(base::SteadyPoint begun) {
+    pause_ = std::chrono::duration_cast<milliseconds>(begun + kShortestRound - caller_.clock().Steady());
+  }
+
+  const Caller& caller_;
+  const Call& call_;
+  std::optional<base::SteadyPoint> away_since_;
+  milliseconds pause_{0};
+};
+
+bool IsEndOfTime(const base::Error& error) { return error.code == Code::kDeadlineExceeded || error.code == Code::kCancelled; }
+
+template <class T>
+Result<T> ReadObject(const std::string& body) {
+  auto object = api::FromJsonText<T>(body, api::Unknown::kIgnore);
+  if (!object) {
+    return base::Err(Code::kInternal, "the answer to a long poll is not what this client knows: " + base::ToString(object.error()));
+  }
+  return object;
+}
+
+}  // namespace
+
+template <class T>
+Result<T> WaitReady(const Caller& caller, const Name& name, int64_t generation, const Call& call) {
+  Poller poller(caller, call);
+  std::string phase = "not seen yet";
+  const auto path = fmt::format("{}?wait=ready&generation={}", PathOf<T>(name), generation);
+  do {
+    const auto body = poller.Poll(path);
+    if (!body && IsEndOfTime(body.error())) break;
+    if (!body) return base::Err(body.error());
+    if (!*body) continue;
+    ASSIGN_OR_RETURN(auto object, ReadObject<T>(**body));
+    if (object.status.observed_generation >= generation && IsFinal(object.status)) return object;
+    phase = object.status.phase;
+  } while (poller.Rest() && poller.TimeLeft());
+  return caller.TimeIsUp(call, fmt::format("waiting for {} {}/{} to be ready; its phase is {}", KindOf<T>(), name.ns, name.name, phase));
+}
+
+template <class T>
+base::Status WaitGone(const Caller& caller, const Name& name, const Call& call) {
+  Poller poller(caller, call);
+  std::string uid;
+  const auto path = PathOf<T>(name) + "?wait=gone";
+  do {
+    const auto body = poller.Poll(path);
+    if (!body && body.error().code == Code::kNotFound) return base::Ok();
+    if (!body && IsEndOfTime(body.error())) break;
+    if (!body) return base::Err(body.error());
+    if (!*body) continue;
+    ASSIGN_OR_RETURN(const auto object, ReadObject<T>(**body));
+    if (!uid.empty() && object.metadata.uid != uid) return base::Ok();  // a new one of that name
+    uid = object.metadata.uid;
+  } while (poller.Rest() && poller.TimeLeft());
+  return caller.TimeIsUp(call, fmt::format("waiting for the deletion of {} {}/{}", KindOf<T>(), name.ns, name.name));
+}
+
+template Result<api::Function> WaitReady(const Caller&, const Name&, int64_t, const Call&);
+template Result<api::Trigger> WaitReady(const Caller&, const Name&, int64_t, const Call&);
+template Result<api::Job> WaitReady(const Caller&, const Name&, int64_t, const Call&);
+template base::Status WaitGone<api::Function>(const Caller&, const Name&, const Call&);
+template base::Status WaitGone<api::Trigger>(const Caller&, const Name&, const Call&);
+template base::Status WaitGone<api::Job>(const Caller&, const Name&, const Call&);
+
+}  // namespace sless::rest
