@@ -17,7 +17,7 @@ enum class JobStep {
   kCreateRun,  ///< create the Run object RunName(job, runId); kAlreadyExists is success
   kWait,       ///< a run under an older runId is still active: look again when it ends
   kFollow,     ///< the run under this runId exists: status is its copy
-  kKeep,       ///< it ran before and its Run object is gone: status stays as it is
+  kKeep,       ///< it ran before and its Run object is gone: status stays as it is where it tells how that ended, else Failed
   kReject,     ///< runId is below one that ran: nothing runs, phase Failed, reason RunIdLowered
 };
 
