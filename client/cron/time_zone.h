@@ -1,6 +1,6 @@
 #pragma once
 
-// IANA time zones from the system's compiled zone files (docs/decisions/0011).
+// IANA time zones from the system's compiled zone files (docs/decisions/0012).
 
 #include <cstdint>
 #include <memory>
