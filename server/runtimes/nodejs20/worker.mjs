@@ -133,7 +133,9 @@ function finishLines(id) {
 
 // ---------------------------------------------------------------------------------------------------------------- errors
 
-class HandlerProblem extends Error {
+// The handler cannot be loaded; the message says all.
+class EntrypointError extends Error {
+  name = 'EntrypointError';
   constructor(message, file = '', line = 0) {
     super(message);
     this.file = file;
@@ -166,9 +168,10 @@ function describe(error) {
     return { type: 'Thrown', message: `the handler threw a ${typeof error} that is no Error: ${text}`.slice(0, MAX_LINE), file: '', line: 0, trace: [] };
   }
   const type = String(error.name || error.constructor?.name || 'Error');
-  const message = String(error.message).slice(0, MAX_LINE);
-  if (error instanceof HandlerProblem) return { type, message, file: error.file, line: error.line, trace: [] };
-  const found = { file: '', line: 0 };
+  const importer = /imported from (\S+)/.exec(error.message);
+  const message = String(error.message).replaceAll(codeDir + path.sep, '').slice(0, MAX_LINE);
+  if (error instanceof EntrypointError) return { type, message, file: error.file, line: error.line, trace: [] };
+  const found = { file: (importer && own(importer[1])) || '', line: 0 };
   const trace = [`${type}: ${message.split('\n')[0]}`];
   let e = error;
   for (let depth = 0; e instanceof Error && depth < 5; depth++, e = e.cause) {
@@ -180,7 +183,7 @@ function describe(error) {
       const [place, number, name] = match.length === 5 ? [match[2].replace(/^async /, ''), match[3], match[1]] : [match[1], match[2], ''];
       const file = own(place);
       if (file === undefined) continue;
-      if (depth === 0 && !found.file) {
+      if (depth === 0 && !found.line) {
         found.file = file;
         found.line = Number(number);
       }
@@ -336,7 +339,7 @@ function findFile(file) {
     if (fs.existsSync(full)) return full;
   }
   const typescript = fs.existsSync(path.join(codeDir, `${file}.ts`)) ? `; ${file}.ts is TypeScript: compile it to JavaScript first` : '';
-  throw new HandlerProblem(
+  throw new EntrypointError(
     `entrypoint "${entrypoint}": there is no file ${file}.js, ${file}.mjs or ${file}.cjs in the code${typescript}`,
   );
 }
@@ -344,7 +347,7 @@ function findFile(file) {
 async function load() {
   const dot = entrypoint.lastIndexOf('.');
   const [file, name] = [entrypoint.slice(0, dot), entrypoint.slice(dot + 1)];
-  if (dot <= 0 || !name || file.split('/').includes('..')) throw new HandlerProblem(`entrypoint "${entrypoint}": want "file.function"`);
+  if (dot <= 0 || !name || file.split('/').includes('..')) throw new EntrypointError(`entrypoint "${entrypoint}": want "file.function"`);
   const full = findFile(file);
   const relative = path.relative(codeDir, full);
   globalThis.require ??= undefined;
@@ -354,12 +357,12 @@ async function load() {
   const found = module[name] ?? module.default?.[name] ?? (name === 'default' ? module.default : undefined);
   if (typeof found === 'function') return found;
   if (found !== undefined) {
-    throw new HandlerProblem(`entrypoint "${entrypoint}": "${name}" in ${relative} is a ${typeof found}, want a function`, relative);
+    throw new EntrypointError(`entrypoint "${entrypoint}": "${name}" in ${relative} is a ${typeof found}, want a function`, relative);
   }
   const scope = { ...module, ...(typeof module.default === 'object' ? module.default : {}) };
   const names = Object.keys(scope).filter((key) => typeof scope[key] === 'function');
   const has = names.length ? `; it exports ${names.sort().slice(0, 10).join(', ')}` : '; it exports no function';
-  throw new HandlerProblem(`entrypoint "${entrypoint}": ${relative} exports no function "${name}"${has}`, relative);
+  throw new EntrypointError(`entrypoint "${entrypoint}": ${relative} exports no function "${name}"${has}`, relative);
 }
 
 // V8 tells where a module's syntax error lies only on stderr of a process that dies of it.

@@ -171,7 +171,7 @@ class BadResult(Exception):
     """The handler returned what JSON cannot hold."""
 
 
-class HandlerProblem(Exception):
+class EntrypointError(Exception):
     """The handler cannot be loaded; the message says all."""
 
     def __init__(self, message, file="", line=0):
@@ -219,11 +219,11 @@ def describe(error, code_dir):
                 trace.append(f'  File "{file}", line {line}')
                 if e.text:
                     trace.append("    " + e.text.strip())
-            elif isinstance(e, HandlerProblem):
+            elif isinstance(e, EntrypointError):
                 file, line = e.file, e.line
             elif frames:
                 file, line = frames[-1][0], frames[-1][1]
-        if not isinstance(e, HandlerProblem):
+        if not isinstance(e, EntrypointError):
             trace.append(f"{type(e).__name__}: {message_of(e)}"[:MAX_LINE])
     return {
         "type": type(error).__name__,
@@ -397,7 +397,7 @@ class Worker:
             handler = self.load()
         except BaseException as error:
             if isinstance(error, SystemExit):
-                error = HandlerProblem(
+                error = EntrypointError(
                     f"{self.entrypoint}: the code called sys.exit({error.code!r}) while it was loaded", *self.own_frame(error)
                 )
             self.out.finish(0), self.err.finish(0)
@@ -417,9 +417,9 @@ class Worker:
         file, _, name = self.entrypoint.rpartition(".")
         path = os.path.join(self.code_dir, file + ".py")
         if not file or not name or ".." in file.split("/"):
-            raise HandlerProblem(f'entrypoint {self.entrypoint!r}: want "file.function"')
+            raise EntrypointError(f'entrypoint {self.entrypoint!r}: want "file.function"')
         if not os.path.isfile(path):
-            raise HandlerProblem(f"entrypoint {self.entrypoint!r}: there is no file {file}.py in the code")
+            raise EntrypointError(f"entrypoint {self.entrypoint!r}: there is no file {file}.py in the code")
         sys.path[:0] = [p for p in (self.code_dir, self.deps_dir) if p]
         if self.deps_dir:
             import site
@@ -449,9 +449,9 @@ class Worker:
 
             names = [n for n, v in vars(module).items() if isinstance(v, types.FunctionType) and not n.startswith("_")]
             found = f"; it has {', '.join(sorted(names)[:10])}" if names else "; it has no functions"
-            raise HandlerProblem(f"entrypoint {self.entrypoint!r}: {file}.py has no function {name!r}{found}", file + ".py")
+            raise EntrypointError(f"entrypoint {self.entrypoint!r}: {file}.py has no function {name!r}{found}", file + ".py")
         if not callable(handler):
-            raise HandlerProblem(
+            raise EntrypointError(
                 f"entrypoint {self.entrypoint!r}: {name!r} in {file}.py is a {type(handler).__name__}, want a function", file + ".py"
             )
         return with_two_arguments(handler, self.entrypoint, file + ".py")
@@ -653,7 +653,7 @@ def with_two_arguments(handler, entrypoint, file):
             most = max(most, 2)
         required_keywords = len([p for p in parameters if p.kind == p.KEYWORD_ONLY and p.default is p.empty])
     if least > 2 or most < 1 or required_keywords > 0:
-        raise HandlerProblem(
+        raise EntrypointError(
             f"entrypoint {entrypoint!r}: want handle(event, context) or handle(event), found a function with "
             f"{most if least <= 2 else least} positional and {required_keywords} required keyword arguments",
             file,

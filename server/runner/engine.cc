@@ -1,0 +1,652 @@
+#include "server/runner/engine.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "client/base/guarded.h"
+#include "client/base/json.h"
+#include "client/base/strings.h"
+#include "server/runner/frames.h"
+#include "server/runner/json_text.h"
+#include "server/runner/log_writer.h"
+
+namespace sless::runner {
+namespace {
+
+using base::Code;
+using base::SteadyPoint;
+using nlohmann::json;
+using std::chrono::milliseconds;
+
+constexpr size_t kTail = 30;
+
+class EventFd {
+ public:
+  EventFd() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~EventFd() { close(fd_); }
+  EventFd(const EventFd&) = delete;
+  void Signal() const { eventfd_write(fd_, 1); }
+  void Clear() const {
+    eventfd_t ignored;
+    eventfd_read(fd_, &ignored);
+  }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+void Push(std::deque<std::string>& ring, std::string_view line) {
+  ring.emplace_back(line);
+  if (ring.size() > kTail) ring.pop_front();
+}
+
+std::vector<std::string> ToVector(const std::deque<std::string>& ring) { return {ring.begin(), ring.end()}; }
+
+base::Error MakeError(Code code, std::string reason, std::string message) {
+  return base::Error{code, std::move(message), "", std::move(reason), {}};
+}
+
+// Both files have a line "oom_kill N".
+int64_t OomKills(int fd) {
+  char text[512];
+  const ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof text - 1, 0);
+  if (n <= 0) return 0;
+  text[n] = 0;
+  const char* at = std::strstr(text, "oom_kill ");
+  return at == nullptr ? 0 : std::strtoll(at + 9, nullptr, 10);
+}
+
+std::string Text(const json& object, const char* name) {
+  const auto it = object.find(name);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+int64_t Int(const json& object, const char* name) {
+  const auto it = object.find(name);
+  return it != object.end() && it->is_number_integer() ? it->get<int64_t>() : 0;
+}
+
+struct WorkerError {
+  base::SourceInfo source;
+  std::string message;
+  std::vector<std::string> trace;
+};
+
+WorkerError ReadError(const json& head) {
+  WorkerError out;
+  const auto it = head.find("error");
+  if (it == head.end() || !it->is_object()) {
+    out.message = "unknown error";
+    return out;
+  }
+  const std::string type = Text(*it, "type"), message = Text(*it, "message");
+  out.message = type.empty() || type == "EntrypointError" ? message : message.empty() ? type : type + ": " + message;
+  out.source.file = Text(*it, "file");
+  out.source.line = static_cast<int>(std::clamp<int64_t>(Int(*it, "line"), 0, INT32_MAX));
+  if (const auto trace = it->find("trace"); trace != it->end() && trace->is_array()) {
+    for (const auto& line : *trace) {
+      if (line.is_string() && out.trace.size() < 200) out.trace.push_back(base::Truncate(line.get<std::string>(), kMaxLine));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+class Engine::Impl {
+ public:
+  Impl(EngineOptions options, const base::Clock& clock)
+      : options_(std::move(options)), clock_(clock), log_(options_.log_fd, clock), thread_([this] { Run(); }) {}
+  ~Impl() {
+    quit_ = true;
+    wake_.Signal();
+    thread_.join();
+  }
+
+  void Post(std::function<void()> command) {
+    inbox_.With([&](auto& inbox) { inbox.push_back(std::move(command)); });
+    wake_.Signal();
+  }
+  void Submit(EngineCall call) {
+    auto shared = std::make_shared<EngineCall>(std::move(call));
+    Post([this, shared] { Admit(std::move(*shared)); });
+  }
+  void Drain() {
+    Post([this] { StartDrain(); });
+  }
+  Health health() const {
+    return health_.With([](const Health& h) { return h; });
+  }
+  int ended_fd() const { return ended_.fd(); }
+  int exit_code() const { return exit_code_; }
+
+ private:
+  struct Call {
+    EngineCall in;
+    int64_t id = 0;
+    SteadyPoint started;
+    SteadyPoint deadline;
+    std::optional<SteadyPoint> kill_at;  // cancelled: the worker is killed then
+    bool answered = false;
+    bool stuck = false;                  // kill_at has passed
+    std::deque<std::string> ring;
+    std::optional<std::stop_callback<std::function<void()>>> gone;
+  };
+  struct Waiting {
+    EngineCall in;
+    SteadyPoint until;
+  };
+
+  // ------------------------------------------------------------------------------------------------------------- the loop
+
+  void Run() {
+    StartWorker();
+    while (!quit_ && phase() != Phase::kEnded) {
+      Wait();
+      for (auto& command : inbox_.With([](auto& inbox) { return std::exchange(inbox, {}); })) command();
+      if (worker_) ReadWorker();
+      Timers();
+      log_.Flush();
+    }
+    if (worker_) worker_.reset();
+    const auto stopped = MakeError(Code::kInternal, "ReplicaDied", "the replica was stopped while the call ran");
+    FailAll(stopped);
+    RefuseWaiting();
+    log_.Flush();
+    SetPhase(Phase::kEnded);
+    ended_.Signal();
+    // What is still submitted gets its refusal until we are destroyed.
+    while (!quit_) {
+      pollfd fd{wake_.fd(), POLLIN, 0};
+      poll(&fd, 1, 1000);
+      wake_.Clear();
+      for (auto& command : inbox_.With([](auto& inbox) { return std::exchange(inbox, {}); })) command();
+    }
+  }
+
+  void Wait() {
+    pollfd fds[5];
+    nfds_t count = 0;
+    fds[count++] = {wake_.fd(), POLLIN, 0};
+    if (worker_) {
+      fds[count++] = {worker_->end(), POLLIN, 0};
+      if (frames_open_) fds[count++] = {worker_->frames(), static_cast<short>(POLLIN | (out_.empty() ? 0 : POLLOUT)), 0};
+      if (out_open_) fds[count++] = {worker_->out(), POLLIN, 0};
+      if (err_open_) fds[count++] = {worker_->err(), POLLIN, 0};
+    }
+    poll(fds, count, static_cast<int>(std::min<int64_t>(NextTimer().count(), 60'000)));
+    wake_.Clear();
+  }
+
+  milliseconds NextTimer() const {
+    auto next = clock_.Steady() + std::chrono::seconds(60);
+    for (const auto& [id, call] : calls_) {
+      if (!call->stuck) next = std::min(next, call->kill_at.value_or(call->deadline));
+    }
+    for (const auto& waiting : waiting_) next = std::min(next, waiting.until);
+    if (drain_until_) next = std::min(next, *drain_until_);
+    const auto left = std::chrono::ceil<milliseconds>(next - clock_.Steady());
+    return std::max(left, milliseconds(0));
+  }
+
+  Phase phase() const {
+    return health_.With([](const Health& h) { return h.phase; });
+  }
+  void SetPhase(Phase phase) {
+    health_.With([&](Health& h) { h.phase = phase; });
+  }
+
+  void System(std::string_view line) {
+    Push(tail_, line);
+    log_.Write("system", "", line);
+  }
+
+  // ------------------------------------------------------------------------------------------------------------ the worker
+
+  void StartWorker() {
+    reader_ = {};
+    out_.clear();
+    out_lines_ = {}, err_lines_ = {};
+    frames_open_ = out_open_ = err_open_ = true;
+    worker_ready_ = heap_exhausted_ = expected_exit_ = false;
+    broken_.clear();
+    oom_before_ = OomKills(options_.oom_fd);
+    auto worker = WorkerProcess::Start(options_.worker);
+    if (!worker) return StartFailed(worker.error());
+    worker_ = std::move(*worker);
+  }
+
+  void StartFailed(base::Error error) {
+    error.reason = "StartFailed";
+    error.code = Code::kFailedPrecondition;
+    System("the function cannot be started: " + error.message);
+    error.source.log_tail = ToVector(tail_);
+    worker_.reset();
+    health_.With([&](Health& h) { h = {Phase::kStartFailed, error}; });
+    RefuseWaiting();
+    if (was_ready_) End(kExitStartFailed);  // after a replacement nobody asks /healthz any more
+  }
+
+  void End(int code) {
+    exit_code_ = code;
+    SetPhase(Phase::kEnded);
+  }
+
+  // Everything that the worker has sent until now: frames, pipes, its end.
+  void ReadWorker() {
+    WriteWorker();
+    ReadFrames();
+    ReadPipe(worker_->out(), out_open_, out_lines_, "stdout", 256 * 1024);
+    ReadPipe(worker_->err(), err_open_, err_lines_, "stderr", 256 * 1024);
+    if (!broken_.empty() && !expected_exit_) worker_->Kill();
+    if (const auto exit = worker_->Reap()) OnWorkerExit(*exit);
+  }
+
+  void WriteWorker() {
+    while (frames_open_ && !out_.empty()) {
+      const ssize_t n = send(worker_->frames(), out_.data(), std::min<size_t>(out_.size(), 1 << 20), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return;  // full, or the worker ends: its exit tells
+      out_.erase(0, static_cast<size_t>(n));
+    }
+  }
+
+  void SendFrame(const json& head, std::string_view payload = "") {
+    if (!worker_) return;
+    out_ += EncodeFrame(base::DumpJson(head), payload);
+    WriteWorker();
+  }
+
+  void ReadFrames() {
+    static thread_local char buffer[256 * 1024];
+    // Bounded per turn, so that a worker that floods us does not stop the clocks of other calls.
+    for (int turn = 0; frames_open_ && turn < 64; ++turn) {
+      const ssize_t n = recv(worker_->frames(), buffer, sizeof buffer, MSG_DONTWAIT);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno == EAGAIN) return;
+      if (n <= 0) {
+        frames_open_ = false;
+        if (broken_.empty()) broken_ = "closed its channel to the runner";
+        return;
+      }
+      reader_.Feed({buffer, static_cast<size_t>(n)});
+      for (;;) {
+        auto frame = reader_.Next();
+        if (!frame) {
+          broken_ = "sent " + frame.error().message;
+          frames_open_ = false;
+          return;
+        }
+        if (!*frame) break;
+        OnFrame(**frame);
+      }
+    }
+  }
+
+  void ReadPipe(int fd, bool& open, LineSplitter& lines, const char* stream, size_t most) {
+    char buffer[16 * 1024];
+    const auto on_line = [&](std::string_view line) {
+      if (line.find("JavaScript heap out of memory") != std::string_view::npos) heap_exhausted_ = true;
+      Line(stream, OnlyCall(), line);
+    };
+    for (size_t done = 0; open && done < most;) {
+      const ssize_t n = read(fd, buffer, sizeof buffer);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno == EAGAIN) return;
+      if (n <= 0) {
+        open = false;
+        lines.End(on_line);
+        return;
+      }
+      lines.Feed({buffer, static_cast<size_t>(n)}, on_line);
+      done += static_cast<size_t>(n);
+    }
+  }
+
+  // Bytes from the pipes name no call; where there can be but one, they are its.
+  Call* OnlyCall() {
+    return options_.concurrency == 1 && calls_.size() == 1 ? calls_.begin()->second.get() : nullptr;
+  }
+
+  void Line(std::string_view stream, Call* call, std::string_view line) {
+    const std::string cut = base::Truncate(line, kMaxLine - 4);
+    if (call != nullptr) Push(call->ring, cut);
+    Push(tail_, cut);
+    log_.Write(stream, call == nullptr ? "" : call->in.request_id, cut);
+  }
+
+  void OnFrame(const Frame& frame) {
+    const auto head = base::ParseJson(frame.head);
+    if (!head || !head->is_object()) {
+      broken_ = "sent a frame whose head is no JSON object";
+      return;
+    }
+    const std::string type = Text(*head, "type");
+    const auto it = calls_.find(Int(*head, "id"));
+    Call* call = it == calls_.end() ? nullptr : it->second.get();
+    if (type == "log") {
+      Line(Text(*head, "stream") == "stderr" ? "stderr" : "stdout", call, Text(*head, "line"));
+    } else if (type == "result" && call != nullptr) {
+      OnResult(*call, frame.payload);
+    } else if (type == "error" && call != nullptr) {
+      OnError(*call, ReadError(*head));
+    } else if (type == "ready") {
+      SendFrame({{"type", "ping"}, {"id", 1}});
+    } else if (type == "pong") {
+      OnReady();
+    } else if (type == "ping") {
+      SendFrame({{"type", "pong"}, {"id", Int(*head, "id")}});
+    } else if (type == "init_error") {
+      OnInitError(ReadError(*head));
+    }
+    // An answer of a call that is over, or a word of a newer worker: nothing to do.
+  }
+
+  void OnReady() {
+    if (worker_ready_) return;
+    worker_ready_ = was_ready_ = true;
+    if (phase() == Phase::kStarting) SetPhase(Phase::kReady);
+    AdmitWaiting();
+  }
+
+  void OnInitError(const WorkerError& error) {
+    for (const auto& line : error.trace) Line("stderr", nullptr, line);
+    init_error_ = base::Error{Code::kFailedPrecondition, error.message, "", "", error.source};
+    worker_->Kill();  // it ends by itself, but not by our leave; its end brings the failure out
+  }
+
+  std::string Cause(const base::ExitStatus& exit) {
+    const std::string limit = fmt::format("memory_mb is {}; raise it or use less", options_.memory_mb);
+    if (OomKills(options_.oom_fd) > oom_before_ && exit.signal == SIGKILL) {
+      out_of_memory_ = true;
+      return "was killed: out of memory (" + limit + ")";
+    }
+    if (heap_exhausted_) {
+      out_of_memory_ = true;
+      return "ended: the JavaScript heap is out of memory (" + limit + ")";
+    }
+    // Every process closes its channel when it ends; only one that was killed for it did so before.
+    return broken_.empty() || exit.signal != SIGKILL ? exit.Text() : broken_ + " and was killed";
+  }
+
+  void OnWorkerExit(const base::ExitStatus& exit) {
+    const bool expected = expected_exit_;
+    ReadFrames();  // results that it sent before
+    ReadPipe(worker_->out(), out_open_, out_lines_, "stdout", 1 << 20);
+    ReadPipe(worker_->err(), err_open_, err_lines_, "stderr", 1 << 20);
+    const std::string cause = Cause(exit);
+    worker_.reset();
+    if (drain_until_) {
+      FailAll(MakeError(Code::kInternal, "ReplicaDied", fmt::format("the function's process {} in the middle of the call", cause)));
+      return End(kExitDrained);
+    }
+    if (init_error_) return StartFailed(*std::exchange(init_error_, std::nullopt));
+    if (expected) {
+      DropCalls();
+      replace_ = false;
+      return StartWorker();
+    }
+    if (!worker_ready_) {
+      const std::string file = options_.entrypoint.substr(0, options_.entrypoint.rfind('.'));
+      return StartFailed(
+          base::Error{Code::kFailedPrecondition, fmt::format("the process {} while it loaded {}", cause, file), "", "", {}});
+    }
+    const std::string line = fmt::format("the function's process {}", cause);
+    System(line);
+    FailAll(MakeError(Code::kInternal, "ReplicaDied", line + " in the middle of the call"));
+    RefuseWaiting();
+    End(out_of_memory_ ? kExitOutOfMemory : kExitWorkerDied);
+  }
+
+  // ------------------------------------------------------------------------------------------------------------- the calls
+
+  bool TakesCalls() const { return worker_ && worker_ready_ && !replace_ && !expected_exit_; }
+
+  void Admit(EngineCall call) {
+    const Phase now = phase();
+    if (now == Phase::kDraining || now == Phase::kEnded || now == Phase::kStartFailed) return Refuse(call, true);
+    const bool ending = std::any_of(calls_.begin(), calls_.end(), [](const auto& c) { return c.second->answered; });
+    if (TakesCalls() && waiting_.empty() && calls_.size() < static_cast<size_t>(options_.concurrency)) {
+      return Dispatch(std::move(call));
+    }
+    // The gateway counts a call whose time was up as ended; here its place is free a moment later.
+    if ((!TakesCalls() || ending) && waiting_.size() < static_cast<size_t>(options_.concurrency)) {
+      waiting_.push_back({std::move(call), clock_.Steady() + options_.slot_wait});
+      return;
+    }
+    Refuse(call, false);
+  }
+
+  void AdmitWaiting() {
+    while (TakesCalls() && !waiting_.empty() && calls_.size() < static_cast<size_t>(options_.concurrency)) {
+      EngineCall call = std::move(waiting_.front().in);
+      waiting_.pop_front();
+      if (call.gone.stop_requested()) {
+        Refuse(call, false);
+        continue;
+      }
+      Dispatch(std::move(call));
+    }
+  }
+
+  void Refuse(const EngineCall& call, bool draining) {
+    Outcome outcome;
+    outcome.error = draining ? MakeError(Code::kUnavailable, "Draining", "this replica is stopping; the handler did not begin")
+                             : MakeError(Code::kUnavailable, "Busy",
+                                         fmt::format("this replica runs {} calls, its concurrency; the handler did not begin",
+                                                     options_.concurrency));
+    call.done(std::move(outcome));
+  }
+
+  void RefuseWaiting() {
+    for (auto& waiting : std::exchange(waiting_, {})) Refuse(waiting.in, true);
+  }
+
+  void Dispatch(EngineCall in) {
+    auto call = std::make_unique<Call>();
+    call->in = std::move(in);
+    call->id = ++last_id_;
+    call->started = clock_.Steady();
+    call->deadline = call->started + options_.timeout;
+    const auto unix_ms =
+        std::chrono::duration_cast<milliseconds>((clock_.Now() + options_.timeout).time_since_epoch()).count();
+    const json head{{"type", "call"},
+                    {"id", call->id},
+                    {"context",
+                     {{"requestId", call->in.request_id},
+                      {"deadlineMs", unix_ms},
+                      {"function", options_.function},
+                      {"revision", options_.revision},
+                      {"memoryMb", options_.memory_mb},
+                      {"source", call->in.source}}}};
+    Call& placed = *(calls_[call->id] = std::move(call));
+    SendFrame(head, placed.in.event_json);
+    placed.in.event_json.clear();
+    placed.in.event_json.shrink_to_fit();
+    placed.gone.emplace(placed.in.gone, [this, id = placed.id] { Post([this, id] { OnGone(id); }); });
+  }
+
+  // Takes the call out of the list before it answers: whoever reads the answer finds the place free.
+  void Finish(Call& call, Outcome outcome) {
+    outcome.log_tail = ToVector(call.ring);
+    outcome.duration_ms = std::chrono::duration_cast<milliseconds>(clock_.Steady() - call.started).count();
+    log_.Flush();
+    const auto owned = std::move(calls_.extract(call.id).mapped());
+    if (!owned->answered) owned->in.done(std::move(outcome));
+    owned->answered = true;
+    AdmitWaiting();
+  }
+
+  // Answers while the worker still runs the call.
+  void AnswerEarly(Call& call, base::Error error) {
+    Outcome outcome;
+    outcome.error = std::move(error);
+    outcome.log_tail = ToVector(call.ring);
+    outcome.duration_ms = std::chrono::duration_cast<milliseconds>(clock_.Steady() - call.started).count();
+    call.answered = true;
+    call.kill_at = clock_.Steady() + options_.cancel_wait;
+    log_.Flush();
+    call.in.done(std::move(outcome));
+    SendFrame({{"type", "cancel"}, {"id", call.id}});
+  }
+
+  void OnResult(Call& call, const std::string& payload) {
+    // What the handler wrote to the pipes belongs before its answer.
+    ReadPipe(worker_->out(), out_open_, out_lines_, "stdout", 256 * 1024);
+    ReadPipe(worker_->err(), err_open_, err_lines_, "stderr", 256 * 1024);
+    Outcome outcome;
+    if (const auto valid = CheckJson(payload); valid) {
+      outcome.result_json = payload;
+    } else {
+      outcome.error = MakeError(Code::kFailedPrecondition, "HandlerError", "the handler's result: " + valid.error().message);
+    }
+    Finish(call, std::move(outcome));
+  }
+
+  void OnError(Call& call, WorkerError error) {
+    if (call.answered) return Finish(call, {});
+    ReadPipe(worker_->out(), out_open_, out_lines_, "stdout", 256 * 1024);
+    ReadPipe(worker_->err(), err_open_, err_lines_, "stderr", 256 * 1024);
+    Outcome outcome;
+    outcome.error = base::Error{Code::kFailedPrecondition, error.message, "", "HandlerError", error.source};
+    outcome.trace = error.trace;
+    // The log has the traceback too; the call's own tail does not, its answer shows it apart.
+    const auto& lines = error.trace.empty() ? std::vector<std::string>{error.message} : error.trace;
+    for (const auto& line : lines) {
+      Push(tail_, line);
+      log_.Write("stderr", call.in.request_id, line);
+    }
+    Finish(call, std::move(outcome));
+  }
+
+  void OnGone(int64_t id) {
+    const auto it = calls_.find(id);
+    if (it == calls_.end() || it->second->answered) return;
+    AnswerEarly(*it->second, MakeError(Code::kCancelled, "Timeout", "the caller has gone; the call was ended"));
+  }
+
+  void FailAll(const base::Error& error) {
+    while (!calls_.empty()) {
+      Outcome outcome;
+      outcome.error = error;
+      Finish(*calls_.begin()->second, std::move(outcome));
+    }
+  }
+
+  // After a kill of ours: all that is left has been answered, but for a call that was caught up in it.
+  void DropCalls() {
+    FailAll(MakeError(Code::kInternal, "ReplicaDied", "the replica was ended because another of its calls could not be"));
+  }
+
+  // --------------------------------------------------------------------------------------------------------------- timers
+
+  void Timers() {
+    const auto now = clock_.Steady();
+    for (auto& [id, call] : calls_) {
+      if (call->answered || now < call->deadline) continue;
+      const std::string seconds = fmt::format("{:g}", static_cast<double>(options_.timeout.count()) / 1000);
+      log_.Write("system", call->in.request_id, fmt::format("the call was ended after timeout_sec = {}", seconds));
+      AnswerEarly(*call, MakeError(Code::kDeadlineExceeded, "Timeout",
+                                   fmt::format("the call did not end within timeout_sec = {} and was ended", seconds)));
+    }
+    KillWhatDoesNotEnd(now);
+    for (auto it = waiting_.begin(); it != waiting_.end();) {
+      if (now < it->until && !it->in.gone.stop_requested()) {
+        ++it;
+        continue;
+      }
+      const EngineCall call = std::move(it->in);
+      it = waiting_.erase(it);
+      Refuse(call, false);
+    }
+    if (drain_until_ && (calls_.empty() || now >= *drain_until_)) FinishDrain();
+  }
+
+  void KillWhatDoesNotEnd(SteadyPoint now) {
+    if (!worker_ || expected_exit_) return;
+    for (auto& [id, call] : calls_) call->stuck = call->kill_at && now >= *call->kill_at;
+    const auto stuck = [](const auto& c) { return c.second->stuck; };
+    if (std::none_of(calls_.begin(), calls_.end(), stuck)) return;
+    if (!std::exchange(replace_, true)) System("a call did not end after its time was up; the process is replaced");
+    // Other calls of the process may run to their own ends first.
+    if (!std::all_of(calls_.begin(), calls_.end(), stuck)) return;
+    expected_exit_ = true;
+    worker_->Kill();
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------- drain
+
+  void StartDrain() {
+    const Phase now = phase();
+    if (drain_until_ || now == Phase::kEnded) return;
+    if (now == Phase::kStartFailed || !worker_) return End(kExitDrained);
+    drain_until_ = clock_.Steady() + options_.grace;
+    SetPhase(Phase::kDraining);
+    RefuseWaiting();
+    SendFrame({{"type", "stop"}});
+  }
+
+  void FinishDrain() {
+    if (!calls_.empty()) {
+      System(fmt::format("{} calls did not end within the grace time of {} ms and were ended", calls_.size(), options_.grace.count()));
+    }
+    FailAll(MakeError(Code::kInternal, "ReplicaDied", "the replica was stopped; the call did not end within the grace time"));
+    End(kExitDrained);
+  }
+
+  EngineOptions options_;
+  const base::Clock& clock_;
+  EventFd wake_, ended_;
+  base::Guarded<std::vector<std::function<void()>>> inbox_;
+  base::Guarded<Health> health_;
+  std::atomic<bool> quit_{false};
+  std::atomic<int> exit_code_{kExitDrained};
+
+  // Only the engine's thread from here on.
+  LogWriter log_;
+  std::unique_ptr<WorkerProcess> worker_;
+  FrameReader reader_;
+  std::string out_;
+  LineSplitter out_lines_, err_lines_;
+  bool frames_open_ = false, out_open_ = false, err_open_ = false;
+  bool worker_ready_ = false;    // this worker
+  bool was_ready_ = false;       // any worker
+  bool expected_exit_ = false;   // we killed it, or it told why it ends
+  bool replace_ = false;         // takes no more calls, is killed once it may be
+  bool heap_exhausted_ = false, out_of_memory_ = false;
+  std::optional<base::Error> init_error_;
+  std::string broken_;           // what was wrong with its frames
+  int64_t oom_before_ = 0;
+  std::map<int64_t, std::unique_ptr<Call>> calls_;
+  std::deque<Waiting> waiting_;
+  int64_t last_id_ = 0;
+  std::deque<std::string> tail_;
+  std::optional<SteadyPoint> drain_until_;
+
+  std::thread thread_;  // last: all else exists before it starts
+};
+
+Engine::Engine(EngineOptions options, const base::Clock& clock) : impl_(std::make_unique<Impl>(std::move(options), clock)) {}
+Engine::~Engine() = default;
+void Engine::Submit(EngineCall call) { impl_->Submit(std::move(call)); }
+void Engine::Drain() { impl_->Drain(); }
+Health Engine::health() const { return impl_->health(); }
+int Engine::ended_fd() const { return impl_->ended_fd(); }
+int Engine::exit_code() const { return impl_->exit_code(); }
+
+}  // namespace sless::runner

@@ -1,0 +1,69 @@
+#include "server/runner/worker_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace sless::runner {
+namespace {
+
+struct Pair {
+  int ours = -1, theirs = -1;
+  ~Pair() {
+    if (ours >= 0) close(ours);
+    if (theirs >= 0) close(theirs);
+  }
+  bool OpenPipe() {
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) != 0) return false;
+    ours = fds[0], theirs = fds[1];
+    return true;
+  }
+  bool OpenSocket() {
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) return false;
+    ours = fds[0], theirs = fds[1];
+    return true;
+  }
+};
+
+}  // namespace
+
+base::Result<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const WorkerOptions& options) {
+  Pair frames, out, err;
+  if (!frames.OpenSocket() || !out.OpenPipe() || !err.OpenPipe()) {
+    return base::Err(base::Code::kInternal, fmt::format("cannot open pipes to the worker: {}", std::strerror(errno)));
+  }
+  base::SpawnOptions spawn;
+  spawn.command = options.command;
+  spawn.environment = options.environment;
+  spawn.directory = options.directory;
+  spawn.fds = {{out.theirs, 1}, {err.theirs, 2}, {frames.theirs, 3}};
+  spawn.no_new_privileges = true;
+  if (options.data_limit_bytes > 0) spawn.limits = {{RLIMIT_DATA, static_cast<uint64_t>(options.data_limit_bytes)}};
+  auto worker = std::unique_ptr<WorkerProcess>(new WorkerProcess());
+  ASSIGN_OR_RETURN(worker->child_, base::Spawn(spawn));
+  worker->frames_ = std::exchange(frames.ours, -1);
+  worker->out_ = std::exchange(out.ours, -1);
+  worker->err_ = std::exchange(err.ours, -1);
+  for (const int fd : {worker->frames_, worker->out_, worker->err_}) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+  return worker;
+}
+
+WorkerProcess::~WorkerProcess() {
+  if (child_.pid > 0) {
+    base::KillGroup(child_);
+    base::WaitFor(child_);
+  }
+  for (const int fd : {frames_, out_, err_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+}  // namespace sless::runner
