@@ -25,7 +25,11 @@ std::string EndpointProblem(const std::string& text) {
   for (const std::string_view scheme : {"http://", "https://", "http+unix://"}) {
     if (text.starts_with(scheme) && text.size() > scheme.size()) return "";
   }
-  return "an endpoint is a URL such as https://sless.example.com or http://127.0.0.1:8080";
+  return "must be a URL such as https://sless.example.com or http://127.0.0.1:8080";
+}
+
+framework::Validator NotEmpty() {
+  return framework::StringRule("", [](const std::string& text) { return text.empty() ? "must not be empty" : ""; });
 }
 
 base::Result<std::unique_ptr<resources::Backend>> ConnectByRest(rest::ClientOptions options) {
@@ -47,22 +51,22 @@ class SlessProvider final : public framework::Provider {
         {"endpoint", framework::String(),
          {.optional = true,
           .description = "URL of the slessd server, such as `https://sless.example.com`. Also `SLESS_ENDPOINT`.",
-          .validators = {framework::StringRule("a URL with http, https or http+unix", EndpointProblem)}}},
+          .validators = {framework::StringRule("", EndpointProblem)}}},
         {"token", framework::String(),
          {.optional = true,
           .sensitive = true,
           .description = "Token of the server; `slessd token create` makes one. Better given by `SLESS_TOKEN`, so that it is in no file.",
-          .validators = {framework::LengthAtLeast(1)}}},
+          .validators = {NotEmpty()}}},
         {"namespace", framework::String(),
          {.optional = true,
           .description = "Namespace of resources that set none. Also `SLESS_NAMESPACE`; `default` where neither is set. A change of it moves no "
                          "resource that exists.",
-          .validators = {framework::StringRule("a DNS label", [](const std::string& text) { return base::DnsLabelProblem(text); })}}},
+          .validators = {framework::StringRule("", [](const std::string& text) { return base::DnsLabelProblem(text); })}}},
         {"ca_file", framework::String(),
          {.optional = true,
           .description = "PEM file with the certificates of the authorities that the server's certificate may be signed by; the system's "
                          "where it is not set.",
-          .validators = {framework::LengthAtLeast(1)}}},
+          .validators = {NotEmpty()}}},
         {"request_timeout_sec", framework::Int64(),
          {.optional = true,
           .description = fmt::format("Longest time of one request in seconds, without what it waits for; default {}.", kDefaultTimeoutSec),

@@ -61,6 +61,14 @@ std::string Anchor(const std::string& parent, const std::string& name) {
   return parent.empty() ? "nestedatt--" + name : parent + "--" + name;
 }
 
+// " Must be between 1 and 10." for the description "value must be between 1 and 10"; nothing for an empty one.
+std::string Sentence(std::string text) {
+  if (text.empty()) return "";
+  if (text.starts_with("value ")) text = text.substr(6);
+  if (text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return " " + text + ".";
+}
+
 // One line of a list, and below nested attributes a link to their section.
 std::string AttributeLine(const Attribute& attribute, const std::string& parent) {
   const auto& options = attribute.options;
@@ -70,11 +78,7 @@ std::string AttributeLine(const Attribute& attribute, const std::string& parent)
   if (!options.deprecation.empty()) type += ", Deprecated";
   std::string line = fmt::format("- `{}` ({}) {}", attribute.name, type, options.description);
   if (options.default_value) line += fmt::format(" Default: `{}`.", ValueWord(*options.default_value));
-  std::string rules;
-  for (const auto& validator : options.validators) {
-    if (!validator.description.empty()) rules += (rules.empty() ? "" : "; ") + validator.description;
-  }
-  if (!rules.empty()) line += fmt::format(" ({})", rules);
+  for (const auto& validator : options.validators) line += Sentence(validator.description);
   if (attribute.type.nesting) line += fmt::format(" (see [below for nested schema](#{}))", Anchor(parent, attribute.name));
   return line + "\n";
 }

@@ -20,7 +20,7 @@ using framework::Attribute;
 namespace {
 
 framework::Validator DnsLabel() {
-  return framework::StringRule("1 to 63 lower-case letters, digits and hyphens, a letter or digit at both ends",
+  return framework::StringRule("value must be a DNS label: 1 to 63 lower-case letters, digits and hyphens, a letter or digit at both ends",
                                [](const std::string& text) { return base::DnsLabelProblem(text); });
 }
 
@@ -59,9 +59,7 @@ std::vector<Attribute> IdentityAttributes(const std::string& kind) {
         .plan_modifiers = {framework::UseStateForUnknown(), framework::RequiresReplace()}}},
       {"name", framework::String(),
        {.required = true,
-        .description = fmt::format("Name of the {}, a DNS label: 1 to 63 lower-case letters, digits and hyphens. Another name makes "
-                                   "a new {}.",
-                                   kind, kind),
+        .description = fmt::format("Name of the {}. Another name makes a new {}.", kind, kind),
         .validators = {DnsLabel()},
         .plan_modifiers = {framework::RequiresReplace()}}},
   };

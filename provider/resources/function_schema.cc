@@ -24,45 +24,49 @@ constexpr size_t kMaxLabels = 64;
 api::Doc Doc(std::string_view field) { return DocOf<api::FunctionSpec>(field); }
 
 framework::Validator EntrypointText() {
-  return framework::StringRule("`file.function`", [](const std::string& text) -> std::string {
+  return framework::StringRule("", [](const std::string& text) -> std::string {
     const auto parsed = source::ParseEntrypoint(text);
-    return parsed ? "" : parsed.error().message;
+    return parsed ? "" : "is no entrypoint: " + parsed.error().message;
   });
 }
 
 framework::Validator EnvironmentName() {
   return framework::StringRule(
-      "names of letters, digits and `_`, no digit first; names that begin with `SLESS_` are reserved", [](const std::string& name) -> std::string {
+      "letters, digits and `_`, no digit first; names that begin with `SLESS_` are reserved", [](const std::string& name) -> std::string {
         const auto letter = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-        if (name.empty()) return "the name of an environment variable must not be empty";
+        if (name.empty()) return "needs a name";
         for (size_t i = 0; i < name.size(); ++i) {
           if (!letter(name[i]) && !(i > 0 && name[i] >= '0' && name[i] <= '9')) {
-            return "the name of an environment variable may hold letters, digits and \"_\", and must not begin with a digit";
+            return "must have a name of letters, digits and \"_\" that does not begin with a digit";
           }
         }
-        if (name.starts_with("SLESS_")) return "names that begin with SLESS_ are reserved";
+        if (name.starts_with("SLESS_")) return "has a reserved name: names that begin with SLESS_ are set by sless itself";
         return "";
       });
 }
 
 framework::Validator LabelKey() {
-  return framework::StringRule("keys of 1 to 63 letters, digits and `-_./`", [](const std::string& key) -> std::string {
+  return framework::StringRule("1 to 63 letters, digits and `-_./`", [](const std::string& key) -> std::string {
     const bool good = !key.empty() && key.size() <= 63 &&
                       key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./") == key.npos;
-    return good ? "" : "a label's key must have 1 to 63 letters, digits and \"-_./\"";
+    return good ? "" : "must have a key of 1 to 63 letters, digits and \"-_./\"";
   });
+}
+
+framework::Validator NotEmpty() {
+  return framework::StringRule("", [](const std::string& text) { return text.empty() ? "must not be empty" : ""; });
 }
 
 Attribute SourceAttributeOf(std::string name, std::string description, std::vector<Path> others) {
   framework::AttributeOptions options{.optional = true, .description = std::move(description)};
-  options.validators = {framework::LengthAtLeast(1)};
+  options.validators = {NotEmpty()};
   if (!others.empty()) options.validators.push_back(framework::ExactlyOneOf(std::move(others)));
   return {std::move(name), framework::String(), std::move(options)};
 }
 
 std::vector<Attribute> CodeAttributes() {
   return {
-      WordAttribute("runtime", Doc("runtime"), "", "Language and version: `python3.11` or `nodejs20`."),
+      WordAttribute("runtime", Doc("runtime"), "", "Language and version."),
       {"entrypoint", framework::String(),
        {.optional = true,
         .computed = true,
@@ -71,7 +75,7 @@ std::vector<Attribute> CodeAttributes() {
         .default_value = framework::Str(api::FunctionSpec().entrypoint),
         .validators = {EntrypointText()}}},
       SourceAttributeOf("source_dir",
-                        "Directory with the code. Exactly one of `source_dir`, `source_zip` and `source_code` must be set. `.git`, "
+                        "Directory with the code. `.git`, "
                         "`__pycache__`, `*.pyc`, `.DS_Store`, `node_modules` beside a lock file, and what a `.slessignore` file names are left "
                         "out.",
                         {Path("source_zip"), Path("source_code")}),
@@ -89,11 +93,11 @@ std::vector<Attribute> ConfigurationAttributes() {
   return {
       {"environment", framework::MapOf(Type::String()),
        {.optional = true,
-        .description = "Environment variables, at most 128 KiB in all. Names: letters, digits and `_`; `SLESS_` is reserved.",
+        .description = "Environment variables, at most 128 KiB in all.",
         .validators = {framework::EachKey(EnvironmentName())}}},
       {"labels", framework::MapOf(Type::String()),
        {.optional = true,
-        .description = "Labels for people and tools, at most 64; no effect on what runs.",
+        .description = "Labels for people and tools; no effect on what runs.",
         .validators = {framework::SizeAtMost(kMaxLabels), framework::EachKey(LabelKey()), framework::NoNullElements(),
                        framework::EachElement(framework::LengthAtMost(256))}}},
       IntAttribute("memory_mb", Doc("memoryMb"), defaults.memory_mb, "Memory of one replica in MiB."),
@@ -102,7 +106,7 @@ std::vector<Attribute> ConfigurationAttributes() {
       IntAttribute("concurrency", Doc("concurrency"), defaults.concurrency, "Requests that one replica works on at once."),
       {"replicas", framework::Int64(),
        {.optional = true,
-        .description = "Fixed count of replicas, instead of `min_replicas` and `max_replicas`; 0 switches the function off.",
+        .description = "Fixed count of replicas; 0 switches the function off.",
         .validators = {framework::Between(Doc("replicas").min, Doc("replicas").max),
                        framework::ConflictsWith({Path("min_replicas"), Path("max_replicas")})}}},
       IntAttribute("min_replicas", Doc("minReplicas"), defaults.min_replicas,

@@ -24,24 +24,24 @@ namespace {
 const std::vector<std::string> kMethods = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
 
 std::string PathProblem(const std::string& path) {
-  if (!path.starts_with('/')) return "a path must begin with \"/\"";
-  if (path.size() > 1024) return "a path may have 1024 characters at most";
-  if (path.find("//") != path.npos) return "a path must not hold \"//\"";
+  if (!path.starts_with('/')) return "must begin with \"/\"";
+  if (path.size() > 1024) return "must have 1024 characters at most";
+  if (path.find("//") != path.npos) return "must not hold \"//\"";
   for (const auto& segment : base::Split(path, '/')) {
-    if (segment == "." || segment == "..") return "a path must not hold \".\" or \"..\" segments";
+    if (segment == "." || segment == "..") return "must not hold \".\" or \"..\" segments";
   }
   for (const unsigned char c : path) {
     if (c <= ' ' || c == 0x7f || c == '%' || c == '?' || c == '#' || c == '\\') {
-      return "a path must not hold white space, \"%\", \"?\", \"#\" or \"\\\"";
+      return "must not hold white space, \"%\", \"?\", \"#\" or \"\\\"";
     }
   }
   return "";
 }
 
-framework::Validator FromStatus(std::string description, base::Status (*check)(const std::string&)) {
-  return framework::StringRule(std::move(description), [check](const std::string& text) -> std::string {
+framework::Validator FromStatus(std::string what, base::Status (*check)(const std::string&)) {
+  return framework::StringRule("", [what, check](const std::string& text) -> std::string {
     const auto status = check(text);
-    return status ? "" : status.error().message;
+    return status ? "" : fmt::format("is not {}: {}", what, status.error().message);
   });
 }
 
@@ -59,7 +59,7 @@ std::vector<Attribute> HttpAttributes() {
         .computed = true,
         .description = "Prefix below `/fn/{namespace}/{function}`, in whole segments; of all triggers of the function the longest wins.",
         .default_value = framework::Str(defaults.path),
-        .validators = {framework::StringRule("begins with `/`, no dot segments, no `%`", PathProblem)}}},
+        .validators = {framework::StringRule("value must begin with `/` and hold no dot segments and no `%`", PathProblem)}}},
   };
 }
 
@@ -130,7 +130,7 @@ framework::Schema TriggerResource::Schema() const {
       FunctionAttribute("Name of the function, in the same namespace. Write `sless_function.x.name`, so that Terraform makes the function first."),
       {"type", framework::String(),
        {.required = true,
-        .description = "`http` or `cron`; exactly the attribute of that name must be set. Another type makes a new trigger.",
+        .description = "What starts the function; exactly the attribute of that name must be set. Another type makes a new trigger.",
         .validators = {framework::OneOf({"http", "cron"})},
         .plan_modifiers = {framework::RequiresReplace()}}},
       {"enabled", framework::Bool(),
