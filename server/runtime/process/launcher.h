@@ -1,0 +1,44 @@
+#pragma once
+
+// Starts the processes of one replica: bwrap → sless-runner → worker, with its socket, its log pipe and its cgroup.
+
+#include <map>
+#include <string>
+
+#include "client/base/spawn.h"
+#include "server/runtime/process/cgroups.h"
+#include "server/runtime/process/process_runtime.h"
+
+namespace sless::runtime {
+
+/// A started replica. The owner closes the descriptors, reaps the child and removes the cgroup.
+struct Launched {
+  base::Child child;
+  int control = -1;  ///< closing it makes the runner drain
+  int log = -1;      ///< non-blocking; the runner's log lines
+  Cgroup cgroup;
+};
+
+/// Thread safety: one thread at a time; children die with that thread.
+class Launcher {
+ public:
+  Launcher(const ProcessOptions& options, Cgroups cgroups, std::string socket_dir, std::string bwrap);
+
+  std::string SocketPath(const std::string& id) const { return socket_dir_ + "/" + id; }
+  /// Errors: kInternal: what could not be done.
+  base::Result<Launched> Launch(const RevisionKey& key, const ReplicaSpec& spec, const std::string& id, const Interpreter& interpreter);
+  /// Removes the socket and folder of a replica that has ended.
+  void Forget(const std::string& id);
+
+ private:
+  base::Result<std::string> CodeFolder(const ReplicaSpec& spec, const std::string& id);
+  std::vector<std::string> RunnerFlags(const RevisionKey& key, const ReplicaSpec& spec, const Interpreter& interpreter,
+                                       const std::string& code, bool has_oom_file) const;
+
+  const ProcessOptions& options_;
+  Cgroups cgroups_;
+  std::string socket_dir_;
+  std::string bwrap_;
+};
+
+}  // namespace sless::runtime

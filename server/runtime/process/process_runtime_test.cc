@@ -1,0 +1,435 @@
+#include "server/runtime/process/process_runtime.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+#include <thread>
+
+#include "client/base/guarded.h"
+#include "client/base/spawn.h"
+#include "client/base/testing/result_matchers.h"
+
+namespace sless::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Code;
+using base::IsError;
+using base::IsOk;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class TempDir {
+ public:
+  TempDir() {
+    char name[] = "/tmp/sless-test-XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  ~TempDir() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+  std::string Write(const std::string& name, const std::string& text) const {
+    fs::create_directories(fs::path(path_ + "/" + name).parent_path());
+    std::ofstream(path_ + "/" + name) << text;
+    return path_ + "/" + name;
+  }
+
+ private:
+  std::string path_;
+};
+
+// One request to a runner; "" where nobody listens.
+std::string Send(const std::string& endpoint, const std::string& method, const std::string& target, const std::string& body,
+                 seconds timeout = seconds(20)) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, endpoint.c_str() + 5, sizeof address.sun_path - 1);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const timeval wait{timeout.count(), 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+  std::string text;
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    const std::string request = fmt::format(
+        "{} {} HTTP/1.1\r\nHost: x\r\nX-Request-Id: req-1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{}", method, target, body.size(), body);
+    for (size_t done = 0; done < request.size();) {
+      const ssize_t n = send(fd, request.data() + done, request.size() - done, MSG_NOSIGNAL);
+      if (n <= 0) break;
+      done += static_cast<size_t>(n);
+    }
+    char buffer[65536];
+    for (ssize_t n; (n = recv(fd, buffer, sizeof buffer, 0)) > 0;) text.append(buffer, static_cast<size_t>(n));
+  }
+  close(fd);
+  return text;
+}
+std::string Event(const Replica& replica, const std::string& json) { return Send(replica.endpoint, "POST", "/event", json); }
+
+// Command lines and numbers of our processes whose command line has `word`.
+std::vector<std::string> Processes(const std::string& word) {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::ifstream in(entry.path() / "cmdline");
+    std::stringstream text;
+    text << in.rdbuf();
+    std::string line = text.str();
+    std::replace(line.begin(), line.end(), '\0', ' ');
+    if (line.find(word) != std::string::npos) found.push_back(entry.path().filename().string() + " " + line);
+  }
+  return found;
+}
+
+class ProcessRuntimeTest : public testing::Test {
+ protected:
+  void SetUp() override { Open(); }
+  void TearDown() override { runtime_.reset(); }
+
+  ProcessOptions Options() {
+    ProcessOptions options;
+    options.state_dir = state_.path() + "/runtime";
+    options.runner = SLESS_RUNNER;
+    options.runtimes_dir = SLESS_RUNTIMES;
+    options.path = getenv("PATH");
+    options.grace = seconds(5);
+    options.first_backoff = milliseconds(200);
+    options.sandbox = sandbox_;
+    return options;
+  }
+  void Open() {
+    auto made = MakeProcessRuntime(Options(), clock_, log_, [this](const RevisionKey&, const std::string&, const ReplicaLine& line) {
+      lines_.With([&](auto& lines) { lines.push_back(line.stream + "|" + line.request_id + "|" + line.line); });
+    });
+    ASSERT_THAT(made, IsOk());
+    runtime_ = std::move(*made);
+    runtime_->OnChange([this](const RevisionKey&) {
+      std::lock_guard lock(mutex_);
+      changed_.notify_all();
+    });
+  }
+
+  ReplicaSpec Python(const std::string& code) {
+    const std::string dir = fmt::format("{}/code{}", state_.path(), ++codes_);
+    fs::create_directories(dir);
+    std::ofstream(dir + "/handler.py") << code;
+    ReplicaSpec spec;
+    spec.runtime = "python3.11";
+    spec.entrypoint = "handler.handle";
+    spec.code_dir = dir;
+    spec.timeout_sec = 10;
+    return spec;
+  }
+  ReplicaSpec Node(const std::string& code) {
+    ReplicaSpec spec = Python("");
+    std::ofstream(spec.code_dir + "/handler.mjs") << code;
+    spec.runtime = "nodejs20";
+    return spec;
+  }
+
+  // Waits until `done(replicas)`; the replicas at the end of it.
+  template <class Done>
+  std::vector<Replica> Until(const Done& done, seconds most = seconds(30)) {
+    const auto until = std::chrono::steady_clock::now() + most;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      auto replicas = runtime_->Observe(key_);
+      if (done(replicas) || std::chrono::steady_clock::now() > until) return replicas;
+      changed_.wait_for(lock, milliseconds(50));
+    }
+  }
+  std::vector<Replica> UntilReady(size_t count) {
+    return Until([&](const auto& replicas) {
+      return replicas.size() == count &&
+             std::all_of(replicas.begin(), replicas.end(), [](const auto& r) { return r.state == ReplicaState::kReady; });
+    });
+  }
+  Replica Ready(const ReplicaSpec& spec) {
+    EXPECT_THAT(runtime_->Ensure(key_, spec, 1), IsOk());
+    const auto replicas = UntilReady(1);
+    if (replicas.size() != 1 || replicas[0].state != ReplicaState::kReady) {
+      ADD_FAILURE() << "not ready: " << (replicas.empty() || !replicas[0].failure ? "" : replicas[0].failure->message) << Lines();
+      return {};
+    }
+    return replicas[0];
+  }
+  Replica Failed(const ReplicaSpec& spec) {
+    EXPECT_THAT(runtime_->Ensure(key_, spec, 1), IsOk());
+    const auto replicas = Until([](const auto& r) { return r.size() == 1 && r[0].state == ReplicaState::kFailed; });
+    return replicas.empty() ? Replica{} : replicas[0];
+  }
+  std::string Lines() {
+    return lines_.With([](const auto& lines) {
+      std::string all;
+      for (const auto& line : lines) all += "\n" + line;
+      return all;
+    });
+  }
+
+  bool sandbox_ = true;
+  TempDir state_;
+  base::SystemClock clock_;
+  base::NullLogger log_;
+  base::Guarded<std::vector<std::string>> lines_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  RevisionKey key_{"default", "fn", 3};
+  int codes_ = 0;
+  std::unique_ptr<Runtime> runtime_;
+};
+
+TEST_F(ProcessRuntimeTest, RunsPythonAndStopsWithNothingLeft) {
+  ReplicaSpec spec = Python("import os\ndef handle(event, context):\n  print('seen', event)\n  return [event, os.environ['KEY'], context.revision]\n");
+  spec.environment["KEY"] = "s3cret-value";
+  const Replica replica = Ready(spec);
+  EXPECT_THAT(Event(replica, "{\"a\":1}"), AllOf(HasSubstr("200 OK"), HasSubstr(R"([{\"a\":1},\"s3cret-value\",3])")));
+  EXPECT_THAT(Processes("s3cret-value"), ElementsAre()) << "a secret is in a command line";
+  EXPECT_FALSE(Processes("default/fn").empty());
+  Until([&](const auto&) { return Lines().find("seen") != std::string::npos; });
+  EXPECT_THAT(Lines(), HasSubstr("stdout|req-1|seen {'a': 1}"));
+  EXPECT_THAT(runtime_->Ensure(key_, spec, 0), IsOk());
+  EXPECT_TRUE(Until([](const auto& r) { return r.empty(); }).empty());
+  EXPECT_THAT(Processes("default/fn"), ElementsAre());
+  EXPECT_EQ(Send(replica.endpoint, "GET", "/healthz", ""), "");
+}
+
+TEST_F(ProcessRuntimeTest, RunsNodeWithItsDependencies) {
+  ReplicaSpec spec = Node("import a from 'left';\nimport { createRequire } from 'node:module';\n"
+                          "const require = createRequire(import.meta.url);\n"
+                          "export const handle = async (event) => [a.name, require('left').name, event];\n");
+  state_.Write("deps/node_modules/left/package.json", R"({"name":"left","main":"index.js"})");
+  state_.Write("deps/node_modules/left/index.js", "module.exports = {name: 'the dependency'};");
+  spec.deps_dir = state_.path() + "/deps";
+  EXPECT_THAT(Event(Ready(spec), "5"), HasSubstr(R"([\"the dependency\",\"the dependency\",5])"));
+}
+
+TEST_F(ProcessRuntimeTest, PythonFindsItsDependencies) {
+  ReplicaSpec spec = Python("import left\ndef handle(event): return left.NAME\n");
+  state_.Write("deps/left.py", "NAME = 'the dependency'\n");
+  spec.deps_dir = state_.path() + "/deps";
+  EXPECT_THAT(Event(Ready(spec), "5"), HasSubstr("the dependency"));
+}
+
+TEST_F(ProcessRuntimeTest, TheSandboxShowsLittleAndLetsWriteLess) {
+  state_.Write("secret.txt", "data of the server");
+  const std::string code = R"(
+import os, glob
+def attempt(action):
+    try:
+        return action()
+    except BaseException as e:
+        return type(e).__name__
+def read(path):
+    with open(path) as f: return f.read()
+def write(path):
+    with open(path, "w") as f: f.write("x")
+    return "written"
+def handle(event):
+    return {
+        "server": attempt(lambda: read("%STATE%/secret.txt")),
+        "root": sorted(os.listdir("/")),
+        "pids": [p for p in os.listdir("/proc") if p.isdigit()],
+        "peers": [attempt(lambda: os.listdir(p)) for p in glob.glob("/proc/[0-9]*/root")],
+        "runner_mem": attempt(lambda: open("/proc/%d/mem" % os.getppid(), "rb")) if os.getppid() > 0 else "",
+        "runner_fds": attempt(lambda: os.listdir("/proc/%d/fd" % os.getppid())),
+        "core_pattern": attempt(lambda: write("/proc/sys/kernel/core_pattern")),
+        "code": attempt(lambda: write("/var/task/x")),
+        "usr": attempt(lambda: write("/usr/x")),
+        "rootdir": attempt(lambda: write("/x")),
+        "etc": attempt(lambda: write("/etc/passwd")),
+        "shadow": attempt(lambda: read("/etc/shadow")),
+        "home": attempt(lambda: os.listdir("/root")),
+        "tmp": attempt(lambda: write("/tmp/x")),
+        "env": sorted(k for k in os.environ),
+        "caps": [l for l in read("/proc/self/status").split("\n") if l.startswith(("CapEff", "NoNewPrivs"))],
+        "fds": sorted(int(f) for f in os.listdir("/proc/self/fd")),
+        "tmpsize": os.statvfs("/tmp").f_blocks * os.statvfs("/tmp").f_frsize,
+    }
+)";
+  std::string text = code;
+  text.replace(text.find("%STATE%"), 7, state_.path());
+  setenv("SERVER_SECRET", "must not leak", 1);
+  ReplicaSpec spec = Python(text);
+  spec.environment["MINE"] = "1";
+  const std::string seen = Event(Ready(spec), "1");
+  const auto has = [&](const std::string& escaped) { EXPECT_THAT(seen, HasSubstr(escaped)); };
+  has(R"(\"server\":\"FileNotFoundError\")");
+  has(R"(\"core_pattern\":\"OSError\")");
+  has(R"(\"code\":\"OSError\")");
+  has(R"(\"usr\":\"OSError\")");
+  has(R"(\"rootdir\":\"OSError\")");
+  has(R"(\"shadow\":\"FileNotFoundError\")");
+  has(R"(\"home\":\"FileNotFoundError\")");
+  has(R"(\"runner_mem\":\"PermissionError\")");
+  has(R"(\"runner_fds\":\"PermissionError\")");
+  has(R"(\"tmp\":\"written\")");
+  has(R"(CapEff:\\t0000000000000000)");
+  has(R"(NoNewPrivs:\\t1)");
+  EXPECT_THAT(seen, Not(HasSubstr("SERVER_SECRET")));
+  has(R"(\"HOME\",\"LANG\",\"MINE\",\"PATH\",\"SLESS_FUNCTION\")");
+  unsetenv("SERVER_SECRET");
+}
+
+TEST_F(ProcessRuntimeTest, AStartFailureHasFileLineAndLog) {
+  const Replica replica = Failed(Python("print('loading')\nimport nosuch\n"));
+  ASSERT_TRUE(replica.failure);
+  EXPECT_EQ(replica.failure->reason, "StartFailed");
+  EXPECT_THAT(replica.failure->message, HasSubstr("ModuleNotFoundError: No module named 'nosuch'"));
+  EXPECT_EQ(replica.failure->file, "handler.py");
+  EXPECT_EQ(replica.failure->line, 2);
+  EXPECT_THAT(replica.failure->log_tail, testing::Contains("loading"));
+}
+
+TEST_F(ProcessRuntimeTest, ADeadReplicaIsStartedAgainWithBackoff) {
+  const ReplicaSpec spec = Python("import os\ndef handle(event): os.kill(os.getpid(), 11)\n");
+  const Replica replica = Ready(spec);
+  EXPECT_THAT(Event(replica, "1"), AllOf(HasSubstr("X-Sless-Error: ReplicaDied"), HasSubstr("signal 11")));
+  const auto failed = Until([](const auto& r) { return r.size() == 1 && r[0].state == ReplicaState::kFailed; });
+  ASSERT_EQ(failed.size(), 1u);
+  ASSERT_TRUE(failed[0].failure);
+  EXPECT_EQ(failed[0].failure->reason, "Crashed");
+  EXPECT_THAT(failed[0].failure->message, HasSubstr("signal 11"));
+  EXPECT_GT(failed[0].next_start, base::SteadyPoint());
+  const auto again = UntilReady(1);
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].restarts, 1);
+  EXPECT_EQ(again[0].id, replica.id);
+}
+
+TEST_F(ProcessRuntimeTest, OutOfMemoryIsReportedAsSuch) {
+  ReplicaSpec spec = Python("def handle(event):\n  x = []\n  while True: x.append(bytearray(8 << 20))\n");
+  spec.memory_mb = 96;
+  const Replica replica = Ready(spec);
+  const std::string answer = Event(replica, "1");
+  // By cgroup the process is killed; by RLIMIT_DATA the handler gets a MemoryError.
+  EXPECT_THAT(answer, testing::AnyOf(HasSubstr("out of memory"), HasSubstr("MemoryError")));
+  if (answer.find("MemoryError") != std::string::npos) return;
+  const auto failed = Until([](const auto& r) { return r.size() == 1 && r[0].state == ReplicaState::kFailed; });
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_EQ(failed[0].failure->reason, "OutOfMemory");
+  EXPECT_THAT(failed[0].failure->message, HasSubstr("memory_mb is 96"));
+}
+
+TEST_F(ProcessRuntimeTest, ScalesUpAndDownAndRetiresTheIdleOne) {
+  const ReplicaSpec spec = Python("def handle(event): return event\n");
+  EXPECT_THAT(runtime_->Ensure(key_, spec, 3), IsOk());
+  const auto three = UntilReady(3);
+  ASSERT_EQ(three.size(), 3u);
+  EXPECT_THAT(runtime_->Retire(key_, spec, 2, three[0].id), IsOk());
+  const auto two = Until([](const auto& r) { return r.size() == 2; });
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0].id, three[1].id);
+  EXPECT_EQ(two[1].id, three[2].id);
+}
+
+TEST_F(ProcessRuntimeTest, ADrainLetsARunningCallEnd) {
+  const ReplicaSpec spec = Python("import time\ndef handle(event):\n  print('began', flush=True)\n  time.sleep(1)\n  return 'whole'\n");
+  const Replica replica = Ready(spec);
+  std::string answer;
+  std::thread caller([&] { answer = Event(replica, "1"); });
+  Until([&](const auto&) { return Lines().find("began") != std::string::npos; });
+  EXPECT_THAT(runtime_->Ensure(key_, spec, 0), IsOk());
+  caller.join();
+  EXPECT_THAT(answer, HasSubstr("whole"));
+  EXPECT_TRUE(Until([](const auto& r) { return r.empty(); }).empty());
+}
+
+TEST_F(ProcessRuntimeTest, KillReplacesAtOnce) {
+  const ReplicaSpec spec = Python("def handle(event): return event\n");
+  const Replica replica = Ready(spec);
+  runtime_->Kill(key_, replica.id);
+  const auto again = Until([](const auto& r) { return r.size() == 1 && r[0].restarts == 1 && r[0].state == ReplicaState::kReady; });
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].restarts, 1);
+}
+
+TEST_F(ProcessRuntimeTest, ShutdownEndsEverythingByItsDeadline) {
+  const ReplicaSpec spec = Python("import time\ndef handle(event):\n  print('began')\n  time.sleep(60)\n");
+  ReplicaSpec slow = spec;
+  slow.timeout_sec = 100;
+  const Replica replica = Ready(slow);
+  std::thread caller([&] { Event(replica, "1"); });
+  Until([&](const auto&) { return Lines().find("began") != std::string::npos; });
+  const auto begin = std::chrono::steady_clock::now();
+  runtime_->Shutdown(base::Deadline::After(clock_, milliseconds(500)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(3));
+  EXPECT_THAT(Processes("default/fn"), ElementsAre());
+  EXPECT_THAT(runtime_->Ensure(key_, spec, 1), IsError(Code::kUnavailable, HasSubstr("shutting down")));
+  caller.join();
+}
+
+TEST_F(ProcessRuntimeTest, AMissingRuntimeNamesThePathsTried) {
+  ProcessOptions options = Options();
+  options.state_dir = state_.path() + "/other";
+  options.interpreters["python3.11"] = {"/nowhere/python3.11", "/bin/sh"};
+  auto made = MakeProcessRuntime(options, clock_, log_, nullptr);
+  ASSERT_THAT(made, IsOk());
+  const auto status = (*made)->Ensure(key_, Python(""), 1);
+  EXPECT_THAT(status, IsError(Code::kInvalidArgument, AllOf(HasSubstr("/nowhere/python3.11 (not there)"), HasSubstr("/bin/sh"))));
+  EXPECT_EQ(status.error().field, "/spec/runtime");
+}
+
+TEST_F(ProcessRuntimeTest, WithoutASandboxItSaysWhatIsMissing) {
+  ProcessOptions options = Options();
+  options.bwrap = "/nowhere/bwrap";
+  EXPECT_THAT(MakeProcessRuntime(options, clock_, log_, nullptr),
+              IsError(Code::kFailedPrecondition, AllOf(HasSubstr("bubblewrap"), HasSubstr("--insecure-no-sandbox"))));
+  options.bwrap = "/bin/false";
+  EXPECT_THAT(MakeProcessRuntime(options, clock_, log_, nullptr), IsError(Code::kFailedPrecondition, HasSubstr("user namespaces")));
+}
+
+TEST_F(ProcessRuntimeTest, ADeepStateFolderStillHasShortSockets) {
+  ProcessOptions options = Options();
+  options.state_dir = state_.path() + "/" + std::string(90, 'd') + "/runtime";
+  auto made = MakeProcessRuntime(options, clock_, log_, nullptr);
+  ASSERT_THAT(made, IsOk());
+  runtime_.reset();
+  runtime_ = std::move(*made);
+  EXPECT_THAT(Event(Ready(Python("def handle(event): return event\n")), "41"), HasSubstr("41"));
+}
+
+TEST_F(ProcessRuntimeTest, StartTimes) {
+  for (const bool node : {false, true}) {
+    const ReplicaSpec spec = node ? Node("export const handle = (e) => e;\n") : Python("def handle(event): return event\n");
+    for (int i = 0; i < 3; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      key_.revision = 100 + i + (node ? 10 : 0);
+      Ready(spec);
+      const auto took = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin).count();
+      printf("%s start to ready: %ld ms\n", spec.runtime.c_str(), static_cast<long>(took));
+      EXPECT_LT(took, 10'000);
+    }
+  }
+}
+
+class WithoutSandbox : public ProcessRuntimeTest {
+ protected:
+  WithoutSandbox() { sandbox_ = false; }
+};
+
+TEST_F(WithoutSandbox, RunsNodeWithItsDependencies) {
+  ReplicaSpec spec = Node("import a from 'left';\nexport const handle = async (event) => [a.name, event];\n");
+  state_.Write("deps/node_modules/left/package.json", R"({"name":"left","main":"index.js"})");
+  state_.Write("deps/node_modules/left/index.js", "module.exports = {name: 'the dependency'};");
+  spec.deps_dir = state_.path() + "/deps";
+  EXPECT_THAT(Event(Ready(spec), "5"), HasSubstr(R"([\"the dependency\",5])"));
+  runtime_->Shutdown(base::Deadline::After(clock_, seconds(5)));
+  EXPECT_THAT(Processes("default/fn"), ElementsAre());
+}
+
+}  // namespace
+}  // namespace sless::runtime

@@ -1,0 +1,92 @@
+#include "server/sandbox/sandbox.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "client/base/spawn.h"
+#include "client/base/strings.h"
+
+namespace sless::sandbox {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What programs need of /etc to resolve names, check certificates and find libraries. Never /etc itself: a server that runs as root
+// could be read there.
+constexpr const char* kEtc[] = {"resolv.conf", "hosts",       "nsswitch.conf", "host.conf",  "gai.conf",   "protocols",
+                                "services",    "localtime",   "ld.so.cache",   "ld.so.conf", "ld.so.conf.d", "alternatives",
+                                "mime.types",  "ssl/certs",   "ssl/openssl.cnf", "ca-certificates", "pki/tls/certs",
+                                "pki/ca-trust/extracted"};
+
+void AddSystem(std::vector<std::string>& args) {
+  const auto add = [&](std::initializer_list<std::string> words) { args.insert(args.end(), words); };
+  add({"--ro-bind", "/usr", "/usr"});
+  for (const char* name : {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}) {
+    std::error_code error;
+    if (fs::is_symlink(name, error)) {
+      add({"--symlink", fs::read_symlink(name, error).string(), name});
+    } else if (fs::is_directory(name, error)) {
+      add({"--ro-bind", name, name});
+    }
+  }
+  for (const char* name : kEtc) add({"--ro-bind-try", fmt::format("/etc/{}", name), fmt::format("/etc/{}", name)});
+}
+
+}  // namespace
+
+std::vector<std::string> Arguments(const Sandbox& sandbox) {
+  std::vector<std::string> args;
+  const auto add = [&](std::initializer_list<std::string> words) { args.insert(args.end(), words); };
+  add({"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--disable-userns"});
+  add({"--die-with-parent", "--new-session", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000", "--hostname", "sless"});
+  AddSystem(args);
+  for (const char* name : {"passwd", "group"}) add({"--ro-bind", sandbox.etc_dir + "/" + name, fmt::format("/etc/{}", name)});
+  for (const auto& path : sandbox.read_only) add({"--ro-bind-try", path, path});
+  add({"--proc", "/proc", "--dev", "/dev"});
+  add({"--perms", "1777", "--size", fmt::format("{}", sandbox.tmp_bytes), "--tmpfs", "/tmp"});
+  add({"--perms", "1777", "--size", fmt::format("{}", sandbox.tmp_bytes), "--tmpfs", "/dev/shm"});
+  for (const auto& [from, to] : sandbox.binds) add({"--ro-bind", from, to});
+  for (const auto& [from, to] : sandbox.writable) add({"--bind", from, to});
+  add({"--remount-ro", "/dev", "--remount-ro", "/", "--chdir", sandbox.directory});
+  return args;
+}
+
+base::Status WriteEtc(const std::string& dir) {
+  std::error_code error;
+  fs::create_directories(dir, error);
+  std::ofstream passwd(dir + "/passwd"), group(dir + "/group");
+  passwd << "function:x:1000:1000:function:/tmp:/bin/sh\nroot:x:0:0:root:/:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n";
+  group << "function:x:1000:\nroot:x:0:\nnogroup:x:65534:\n";
+  passwd.close();
+  group.close();
+  if (error || !passwd || !group) return base::Err(base::Code::kInternal, "cannot write " + dir + "/passwd");
+  return base::Ok();
+}
+
+base::Status Probe(const std::string& bwrap, const std::string& etc_dir, const base::Clock& clock) {
+  const auto fail = [](const std::string& what) {
+    return base::Err(base::Code::kFailedPrecondition,
+                     "no sandbox can be made for functions: " + what +
+                         ". Without one, functions see and do what this server may; to accept that, start with --insecure-no-sandbox");
+  };
+  if (bwrap.empty()) return fail("bubblewrap (the program bwrap) is not on PATH; install the package bubblewrap");
+  Sandbox sandbox;
+  sandbox.etc_dir = etc_dir;
+  base::SpawnOptions spawn;
+  spawn.command = {bwrap};
+  const auto args = Arguments(sandbox);
+  spawn.command.insert(spawn.command.end(), args.begin(), args.end());
+  spawn.command.insert(spawn.command.end(), {"--", "/usr/bin/true"});
+  spawn.environment = {"PATH=/usr/bin:/bin"};
+  const auto output = base::RunCommand(spawn, base::Deadline::After(clock, std::chrono::seconds(10)), clock);
+  if (!output) return fail(output.error().message);
+  if (output->exit.ok()) return base::Ok();
+  return fail(fmt::format(
+      "{} {}: {} (are user namespaces allowed here? sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "
+      "kernel.apparmor_restrict_unprivileged_userns)",
+      bwrap, output->exit.Text(), base::Truncate(base::Trim(output->text), 300)));
+}
+
+}  // namespace sless::sandbox
