@@ -73,7 +73,7 @@ function(sless_plugin_program name)
   endforeach()
   # What gRPC itself needs beside the libraries that the rooms name.
   file(GLOB absl /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/libabsl_*.a)
-  set(grpc_needs -laddress_sorting -lre2 -lupb -lcares)
+  set(grpc_needs -laddress_sorting -lre2 -lupb -lcares -lz)
   set(names "")
   foreach(library IN LISTS libraries)
     list(APPEND names -l${library})
