@@ -114,7 +114,8 @@ std::string WriteResponseHead(int status, const Headers& headers, Framing framin
 
 std::string WriteRequestHead(std::string_view method, std::string_view target, std::string_view host,
                              const Headers& headers, Framing framing, uint64_t length) {
-  std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", method, target, host);
+  std::string out = fmt::format("{} {} HTTP/1.1\r\n", method, target);
+  if (!headers.Has("Host")) out += fmt::format("Host: {}\r\n", host);
   WriteFields(out, headers);
   WriteFraming(out, framing, length);
   out += "\r\n";

@@ -62,6 +62,13 @@ class Runtime {
   ///         kUnavailable       platform not reachable; retry with backoff.
   virtual base::Status Ensure(const RevisionKey& revision, const ReplicaSpec& spec, int want) = 0;
 
+  /// Ensure for one replica less, where the caller knows which one has nothing to do: `idle_replica` is the one to drain and stop. A runtime
+  /// that cannot choose stops any.
+  virtual base::Status Retire(const RevisionKey& revision, const ReplicaSpec& spec, int want,
+                              [[maybe_unused]] const std::string& idle_replica) {
+    return Ensure(revision, spec, want);
+  }
+
   /// The replicas of `revision` now; empty for a revision that is not known.
   virtual std::vector<Replica> Observe(const RevisionKey& revision) const = 0;
 

@@ -1,0 +1,148 @@
+#include <fmt/format.h>
+
+#include "client/api/error_body.h"
+#include "server/gateway/gateway_impl.h"
+#include "server/gateway/trigger_match.h"
+#include "server/http/head_writer.h"
+#include "server/http/path.h"
+
+namespace sless::gateway {
+namespace {
+
+using base::Code;
+
+// Of what a client sends, what a function may see. The rest is ours to set, or speaks of the client's connection.
+http::Headers ForFunction(const http::Request& request, bool with_token, std::string_view scheme) {
+  http::Headers out;
+  const auto connection = request.headers.Get("Connection");
+  for (const auto& [name, value] : request.headers) {
+    const bool ours = http::SameNoCase(name, "X-Request-Id") || http::SameNoCase(std::string_view(name).substr(0, 8), "X-Sless-") ||
+                      http::SameNoCase(std::string_view(name).substr(0, 12), "X-Forwarded-") || http::SameNoCase(name, "Expect");
+    // A token of ours opens the whole API: it is not for functions.
+    const bool token = with_token && http::SameNoCase(name, "Authorization");
+    if (ours || token || http::IsHopByHop(name, connection)) continue;
+    out.Add(name, value);
+  }
+  out.Set("X-Request-Id", request.request_id);
+  out.Set("X-Sless-Source", "http");
+  out.Set("X-Sless-Prefix", request.path.substr(0, request.path.size() - request.rest.size()));
+  out.Set("X-Forwarded-For", request.peer);
+  out.Set("X-Forwarded-Proto", std::string(scheme));
+  out.Set("X-Forwarded-Host", std::string(request.headers.Get("Host")));
+  return out;
+}
+
+http::Response ErrorResponse(base::Error error) {
+  error.source = {};  // logs and file names are for those with a token
+  auto response = http::Response::FromError(error);
+  if (error.reason == "ReplicaDied") response.status = 502;
+  if (response.status == 503) response.headers.Add("Retry-After", "1");
+  return response;
+}
+
+std::string_view Outcome(int status) { return status < 400 ? "ok" : status < 500 ? "client_error" : "error"; }
+
+}  // namespace
+
+http::Task<base::Status> GatewayImpl::Admit(http::Exchange& exchange, const FunctionRoute& route, http::Response& refusal,
+                                            bool& with_token) {
+  const auto& request = exchange.request();
+  const auto match = MatchTrigger(route, request.method, http::CanonicalPath(request.rest.empty() ? "/" : request.rest));
+  if (match.route == nullptr) {
+    refusal = ErrorResponse(match.error);
+    refusal.status = match.status;
+    if (!match.allow.empty()) refusal.headers.Add("Allow", match.allow);
+    co_return base::Err(match.error);
+  }
+  if (match.route->spec.auth != "token") co_return base::Ok();
+  with_token = true;
+  base::Status status;
+  std::function<void()> check = [&] {
+    const auto caller = deps_.auth.Check(request.headers.Get("Authorization"));
+    if (!caller) status = base::Err(caller.error());
+  };
+  co_await exchange.OnWorker(check);
+  if (!status) refusal = ErrorResponse(status.error());
+  co_return status;
+}
+
+http::Task<base::Status> GatewayImpl::ReadBody(http::Exchange& exchange, std::string& body) {
+  for (;;) {
+    const auto piece = co_await exchange.ReadBody();
+    if (!piece) co_return base::Err(piece.error());
+    if (piece->empty()) co_return base::Ok();
+    body.append(*piece);
+    buffered_ += piece->size();
+    if (buffered_ > options_.max_buffered) {
+      co_return base::Err(Code::kUnavailable, "too many request bodies are waiting; try again", "", "Overloaded");
+    }
+  }
+}
+
+http::Task<bool> GatewayImpl::Relay(http::Exchange& exchange, Attempt attempt) {
+  http::Response head;
+  head.status = attempt.head.status;
+  const auto connection = attempt.head.headers.Get("Connection");
+  for (const auto& [name, value] : attempt.head.headers) {
+    if (http::IsHopByHop(name, connection) || http::SameNoCase(name, "X-Sless-Error")) continue;
+    head.headers.Add(name, value);
+  }
+  head.headers.Set("X-Sless-Revision", std::to_string(attempt.revision));
+  auto status = co_await exchange.StartResponse(std::move(head), attempt.head.length);
+  while (status) {
+    const auto piece = co_await attempt.call->ReadBody();
+    if (!piece) {
+      exchange.Abort();  // the client must see that it is cut
+      co_return false;
+    }
+    if (piece->empty()) break;
+    status = co_await exchange.WriteBody(*piece);
+  }
+  if (status) status = co_await exchange.FinishBody();
+  co_return status.has_value();
+}
+
+http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto& request = exchange.request();
+  const auto executor = co_await boost::asio::this_coro::executor;
+  const auto function = co_await FindOrWait(executor, request.Param("namespace"), request.Param("name"));
+  std::shared_ptr<const FunctionRoute> route;
+  if (function) route = Activator::Route(*function);
+  if (!route) {
+    auto answer = ErrorResponse({Code::kNotFound, fmt::format("there is no function {}/{}", request.Param("namespace"), request.Param("name")), "",
+                                 "NoSuchFunction", {}});
+    co_await exchange.Respond(std::move(answer));
+    co_return;
+  }
+  http::Response refusal;
+  bool with_token = false;
+  const auto admitted = co_await Admit(exchange, *route, refusal, with_token);
+  if (!admitted) {
+    Count(function->Id(), "http", "refused", began);
+    co_await exchange.Respond(std::move(refusal));
+    co_return;
+  }
+  std::string body;
+  auto read = co_await ReadBody(exchange, body);
+  base::Result<Attempt> attempt = tl::unexpected<base::Error>(base::Error{});
+  if (read) {
+    const Outgoing out{request.method, "/http" + (request.rest.empty() ? "/" : request.rest) + (request.query.empty() ? "" : "?" + request.query),
+                       ForFunction(request, with_token, options_.external_scheme), body};
+    attempt = co_await Send(executor, function, out, request.gone);
+  } else {
+    attempt = base::Err(read.error());
+  }
+  buffered_ -= body.size();
+  if (!attempt) {
+    Count(function->Id(), "http", attempt.error().reason.empty() ? base::CodeName(attempt.error().code) : attempt.error().reason, began);
+    auto answer = ErrorResponse(attempt.error());
+    co_await exchange.Respond(std::move(answer));
+    co_return;
+  }
+  const auto outcome = Outcome(attempt->head.status);
+  const bool whole = co_await Relay(exchange, std::move(*attempt));
+  Count(function->Id(), "http", whole ? outcome : "cut", began);
+}
+
+}  // namespace sless::gateway
