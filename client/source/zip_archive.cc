@@ -291,10 +291,11 @@ class ZipParser {
     local.packed = U32(head, 18);
     local.size = U32(head, 22);
     if (!Widen(std::string_view(names).substr(U16(head, 26)), local)) return bad("has a broken zip64 field");
-    // With a data descriptor the sizes come behind the data and the header's are zero, though some tools fill them in.
-    const bool unset = (flags & kDescriptor) && local.crc == 0 && local.packed == 0 && local.size == 0;
-    const bool same = local.crc == member.crc && local.packed == member.packed && local.size == member.size;
-    if (!same && !unset) return bad("has another size or CRC in its local header");
+    // With a data descriptor the values come behind the data; the header has zeros, or some of them already.
+    const auto same = [&](uint64_t here, uint64_t there) { return here == there || (here == 0 && (flags & kDescriptor)); };
+    if (!same(local.crc, member.crc) || !same(local.packed, member.packed) || !same(local.size, member.size)) {
+      return bad("has another size or CRC in its local header");
+    }
     return base::Ok();
   }
 

@@ -84,7 +84,7 @@ class ZipMaker {
     written_.push_back({path, executable, 0, 0, 0, offset_});
     std::string head = "PK\x03\x04";
     Common(head);
-    Put(head, 0, 12);
+    head.append(12, '\0');  // CRC and sizes: behind the data
     Put(head, path.size(), 2);
     Put(head, 0, 2);
     Emit(head + path);
@@ -170,7 +170,7 @@ class ZipMaker {
       Put(head, file.packed, 4);
       Put(head, file.size, 4);
       Put(head, file.path.size(), 2);
-      Put(head, 0, 8);  // no extra field, no comment, disk 0, no internal attributes
+      Put(head, 0, 2 + 2 + 2 + 2);  // no extra field, no comment, disk 0, no internal attributes
       Put(head, uint64_t{file.executable ? 0100755u : 0100644u} << 16, 4);
       Put(head, file.offset, 4);
       Emit(head + file.path);
