@@ -1,0 +1,448 @@
+#include "server/reconcile/function_reconciler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "client/api/job.h"
+#include "client/base/strings.h"
+#include "server/domain/function_lifecycle.h"
+#include "server/store/typed.h"
+
+namespace sless::reconcile {
+namespace {
+
+using std::chrono::milliseconds;
+
+api::Failure ToFailure(const base::Error& error) {
+  api::Failure failure;
+  failure.reason = error.reason.empty() ? std::string(base::CodeName(error.code)) : error.reason;
+  failure.message = error.message;
+  failure.file = error.source.file;
+  failure.line = error.source.line;
+  failure.log_tail = error.source.log_tail;
+  return failure;
+}
+
+/// Errors that say nothing about the user's function: the same may well work later.
+bool Transient(base::Code code) {
+  using base::Code;
+  return code == Code::kUnavailable || code == Code::kInternal || code == Code::kResourceExhausted || code == Code::kCancelled ||
+         code == Code::kAborted;
+}
+
+/// "Known" is private to the class.
+template <class Known>
+void ForgetFailures(Known& known) {
+  known.transient_failures = 0;
+  known.transient_note.clear();
+  known.retry_at = {};
+}
+
+void CopyVolatile(const api::FunctionStatus& from, api::FunctionStatus& to) {
+  to.ready_replicas = from.ready_replicas;
+  to.restarts = from.restarts;
+  to.note = from.note;
+}
+
+}  // namespace
+
+const Revision* FunctionReconciler::View::Find(int64_t number) const {
+  for (const auto& revision : revisions) {
+    if (revision.spec.number == number) return &revision;
+  }
+  return nullptr;
+}
+
+FunctionReconciler::Known& FunctionReconciler::KnownOf(const api::ObjectKey& key) {
+  return *known_.With([&](auto& known) {
+    auto& slot = known[key];
+    if (!slot) slot = std::make_unique<Known>();
+    return slot.get();
+  });
+}
+
+base::Result<Next> FunctionReconciler::Reconcile(const api::ObjectKey& key) {
+  auto function = store::GetTyped<api::Function>(deps_.store, key.ns, key.name);
+  if (!function && function.error().code == base::Code::kNotFound) return Gone(key);
+  if (!function) return base::Err(function.error());
+
+  Known& known = KnownOf(key);
+  if (!function->metadata.deletion_requested_at.empty()) {
+    RETURN_IF_ERROR(Delete(*function, known));
+    return Gone(key);
+  }
+  if (known.uid != function->metadata.uid) {
+    known.uid = function->metadata.uid;
+    known.published.reset();
+    Dependents(key.ns, key.name);
+  }
+
+  ASSIGN_OR_RETURN(auto triggers, store::ListTyped<api::Trigger>(deps_.store, key.ns));
+  std::erase_if(triggers, [&](const api::Trigger& trigger) {
+    return trigger.spec.function != key.name || !trigger.metadata.deletion_requested_at.empty();
+  });
+  ASSIGN_OR_RETURN(auto revisions, store::ListTyped<Revision>(deps_.store, key.ns, key.name + "."));
+  View view{std::move(*function), std::move(triggers), std::move(revisions), known};
+
+  const std::string input = domain::RevisionInput(view.function.spec);
+  const auto decision = DecideFunction(view.function, input, view.revisions, known.least_revision);
+  const auto layers = PublishServing(view, decision);
+  if (layers == Layers::kBuilding) return Next::Done();  // the build's end comes back here
+  if (layers == Layers::kLost && decision.step == FunctionStep::kServe) return Next::After(std::chrono::seconds(60));
+  DropOthers(view, decision.number);
+  if (const auto wait = known.retry_at - deps_.clock.Steady();
+      wait > base::SteadyPoint::duration(0) && (decision.step == FunctionStep::kBuild || decision.step == FunctionStep::kPrepare)) {
+    return Next::After(std::chrono::duration_cast<milliseconds>(wait) + milliseconds(1));
+  }
+  const Revision* target = view.Find(decision.number);
+  switch (decision.step) {
+    case FunctionStep::kServe:
+      return Serve(view);
+    case FunctionStep::kCreate:
+      return Create(view, decision.number, input);
+    case FunctionStep::kBuild:
+      return Build(view, *target);
+    case FunctionStep::kPrepare:
+      return Prepare(view, *target);
+    case FunctionStep::kFailed:
+      return Failed(view, *target->status.failure);
+  }
+  return Next::Done();
+}
+
+base::Result<Next> FunctionReconciler::Gone(const api::ObjectKey& key) {
+  Known& known = KnownOf(key);
+  deps_.builds.Forget(key.ns, key.name);
+  deps_.serving.Remove(key.ns, key.name);
+  routed_.With([&](auto& routed) { routed.erase({key.ns, key.name}); });
+  const bool was_known = !known.uid.empty();
+  known = Known{.least_revision = known.least_revision};
+  if (was_known) Dependents(key.ns, key.name);
+  return Next::Done();
+}
+
+base::Status FunctionReconciler::Delete(const api::Function& function, Known& known) {
+  const auto& [ns, name] = std::pair(function.metadata.ns, function.metadata.name);
+  deps_.builds.Forget(ns, name);
+  deps_.serving.Remove(ns, name);
+  ASSIGN_OR_RETURN(const auto revisions, store::ListTyped<Revision>(deps_.store, ns, name + "."));
+  for (const auto& revision : revisions) {
+    known.least_revision = std::max(known.least_revision, revision.spec.number + 1);
+    const auto gone = deps_.store.Delete(store::KeyOf<Revision>(ns, revision.metadata.name), std::nullopt);
+    if (!gone && gone.error().code != base::Code::kNotFound) return gone;
+  }
+  deps_.logs.Remove(ns, name);
+  const auto gone = deps_.store.Delete(store::KeyOf<api::Function>(ns, name), std::nullopt);
+  if (!gone && gone.error().code != base::Code::kNotFound) return gone;
+  deps_.log.Info("function deleted", {{"function", ns + "/" + name}});
+  return base::Ok();
+}
+
+void FunctionReconciler::DropOthers(View& view, int64_t target) {
+  const int64_t building = deps_.builds.Current(view.ns(), view.name());
+  if (building != 0 && building != target) deps_.builds.Forget(view.ns(), view.name());
+  if (view.known.preparing != 0 && view.known.preparing != target) {
+    deps_.serving.Abandon({view.ns(), view.name(), view.known.preparing});
+    view.known.preparing = 0;
+  }
+}
+
+FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view, const FunctionDecision& decision) {
+  auto& status = view.function.status;
+  const auto* serving = status.revision > 0 ? view.Find(status.revision) : nullptr;
+  gateway::FunctionRoute route;
+  route.ns = view.ns();
+  route.name = view.name();
+  route.http = HttpRoutesOf(view.triggers);
+  if (serving == nullptr) {
+    route.switched_off = view.function.spec.replicas == 0;
+    route.scaling = ScalingFor(view.function.spec, view.triggers);
+    const auto* target = view.Find(decision.number);
+    route.not_ready_reason = decision.step == FunctionStep::kFailed && target->status.failure
+                                 ? "the function failed: " + target->status.failure->message
+                                 : "the function is being built";
+    Publish(view, std::move(route));
+    return Layers::kThere;
+  }
+  const auto key = KeyOfRevision(*serving, view.name());
+  const bool published = view.known.published && view.known.published->revision == key;
+  if (!published && !LayersPresent(*serving)) {
+    if (const auto layers = Rebuild(view, *serving, route); layers != Layers::kThere) return layers;
+  }
+  serving = view.Find(status.revision);
+
+  const auto& scaled_by = decision.step == FunctionStep::kServe ? view.function.spec : status.serving.value_or(serving->spec.function);
+  route.revision = key;
+  route.spec = ReplicaSpecOf(*serving);
+  route.scaling = ScalingFor(scaled_by, view.triggers);
+  route.switched_off = scaled_by.replicas == 0;
+  Publish(view, std::move(route));
+  return Layers::kThere;
+}
+
+// The layers of the serving revision are gone (a restored backup, an emptied cache): made again from the same source, with no change
+// of revision or status.
+FunctionReconciler::Layers FunctionReconciler::Rebuild(View& view, const Revision& serving, gateway::FunctionRoute route) {
+  const auto key = KeyOfRevision(serving, view.name());
+  const auto outcome = deps_.builds.Ensure(key, serving.spec.function);
+  route.not_ready_reason = "its layers are being built again after a restart";
+  if (outcome && *outcome) {
+    deps_.builds.Forget(key.ns, key.name);
+    const auto written = store::MutateStatus<Revision>(deps_.store, key.ns, serving.metadata.name, [&](Revision& revision) {
+      revision.status.code_dir = (*outcome)->code_dir;
+      revision.status.deps_dir = (*outcome)->deps_dir;
+      return base::Ok();
+    });
+    if (written) {
+      for (auto& revision : view.revisions) {
+        if (revision.spec.number == written->spec.number) revision = *written;
+      }
+      return Layers::kThere;
+    }
+  } else if (outcome) {
+    deps_.builds.Forget(key.ns, key.name);
+    route.not_ready_reason = "its layers cannot be built again: " + outcome->error().message;
+    deps_.log.Warn("layers of the serving revision cannot be built again",
+                   {{"revision", key.ToString()}, {"error", base::ToString(outcome->error())}});
+    Publish(view, std::move(route));
+    return Layers::kLost;  // something new may be wanted, and that may work
+  }
+  Publish(view, std::move(route));
+  return Layers::kBuilding;
+}
+
+void FunctionReconciler::Publish(View& view, gateway::FunctionRoute route) {
+  if (view.known.published == route) return;
+  view.known.published = route;
+  routed_.With([&](auto& routed) { routed[{view.ns(), view.name()}] = route.http; });
+  deps_.log.Info("route published", {{"function", view.ns() + "/" + view.name()},
+                                     {"revision", route.revision ? route.revision->revision : 0},
+                                     {"http_triggers", route.http.size()}});
+  deps_.serving.Publish(std::move(route));
+  for (const auto& trigger : view.triggers) deps_.enqueue(store::KeyOf<api::Trigger>(view.ns(), trigger.metadata.name));
+}
+
+bool FunctionReconciler::Routed(const std::string& ns, const std::string& function, const gateway::HttpRoute& route) const {
+  return routed_.With([&](const auto& routed) {
+    const auto it = routed.find({ns, function});
+    return it != routed.end() && std::find(it->second.begin(), it->second.end(), route) != it->second.end();
+  });
+}
+
+base::Result<Next> FunctionReconciler::Serve(View& view) {
+  const Revision& serving = *view.Find(view.function.status.revision);
+  // After a crash between the switch and this, or a failed write, the revision may not say yet that it was ready.
+  if (serving.status.phase != "Ready") {
+    RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), serving.metadata.name, [](Revision& revision) {
+      revision.status.phase = "Ready";
+      revision.status.failure.reset();
+      return base::Ok();
+    }));
+  }
+  ForgetFailures(view.known);
+  ASSIGN_OR_RETURN(const auto next, WriteStatus(view, "Ready", [&](api::FunctionStatus& status) {
+                     status.failure.reset();
+                     status.serving = view.function.spec;
+                     status.last_built_at = serving.status.built_at;
+                   }, Next::Done()));
+  RETURN_IF_ERROR(Prune(view, serving.spec.number));
+  return next;
+}
+
+base::Result<Next> FunctionReconciler::Create(View& view, int64_t number, const std::string& input) {
+  Revision revision;
+  revision.metadata.ns = view.ns();
+  revision.metadata.name = RevisionName(view.name(), number);
+  revision.spec = {number, input, view.function.metadata.generation, view.function.spec};
+  if (const auto built = FindBuilt(view.function.spec, view.revisions); built && LayersPresent(*built)) {
+    revision.status.phase = "Built";
+    revision.status.code_dir = built->status.code_dir;
+    revision.status.deps_dir = built->status.deps_dir;
+    revision.status.built_at = built->status.built_at;
+  }
+  const auto created = store::CreateTyped(deps_.store, revision);
+  if (!created && created.error().code != base::Code::kAlreadyExists) return base::Err(created.error());
+  view.known.least_revision = std::max(view.known.least_revision, number + 1);
+  ForgetFailures(view.known);
+  deps_.log.Info("revision made", {{"function", view.ns() + "/" + view.name()},
+                                   {"revision", number},
+                                   {"generation", view.function.metadata.generation},
+                                   {"builds", revision.status.phase == "Pending"}});
+  return WriteStatus(view, revision.status.phase == "Pending" ? "Building" : "Deploying",
+                     [](api::FunctionStatus& status) { status.failure.reset(); }, Next::After(milliseconds(0)));
+}
+
+base::Result<Next> FunctionReconciler::Build(View& view, const Revision& revision) {
+  const auto outcome = deps_.builds.Ensure(KeyOfRevision(revision, view.name()), revision.spec.function);
+  if (!outcome) {
+    return WriteStatus(view, "Building", [](api::FunctionStatus& status) { status.failure.reset(); }, Next::Done());
+  }
+  if (*outcome) {
+    ForgetFailures(view.known);
+    const auto& layers = **outcome;
+    RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), revision.metadata.name, [&](Revision& built) {
+      built.status.phase = "Built";
+      built.status.code_dir = layers.code_dir;
+      built.status.deps_dir = layers.deps_dir;
+      built.status.built_at = BuiltAt(revision.spec.function, view.revisions, base::FormatTime(deps_.clock.Now()));
+      return base::Ok();
+    }));
+    deps_.builds.Forget(view.ns(), view.name());
+    return WriteStatus(view, "Deploying", [](api::FunctionStatus& status) { status.failure.reset(); }, Next::After(milliseconds(0)));
+  }
+  deps_.builds.Forget(view.ns(), view.name());
+  const auto& error = outcome->error();
+  if (Transient(error.code)) return TryAgain(view, "Building", error);
+  return Fail(view, revision, ToFailure(error));
+}
+
+base::Result<Next> FunctionReconciler::Prepare(View& view, const Revision& revision) {
+  if (!LayersPresent(revision)) {
+    RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), revision.metadata.name, [](Revision& lost) {
+      lost.status.phase = "Pending";
+      return base::Ok();
+    }));
+    return Next::After(milliseconds(0));
+  }
+  const auto key = KeyOfRevision(revision, view.name());
+  if (view.known.preparing != key.revision) {
+    view.known.preparing = key.revision;
+    view.known.start_by = deps_.clock.Steady() + options_.start_limit;
+  }
+  const auto spec = ReplicaSpecOf(revision);
+  const auto scaling = ScalingFor(view.function.spec, view.triggers);
+  const auto prepared = deps_.serving.Prepare(key, spec, scaling);
+  const bool late = deps_.clock.Steady() >= view.known.start_by;
+  if (!prepared) {
+    if (Transient(prepared.error().code) && !late) return TryAgain(view, "Deploying", prepared.error());
+    return Fail(view, revision, ToFailure(prepared.error()));
+  }
+  if (prepared->readiness == gateway::Readiness::kFailed) {
+    return Fail(view, revision, prepared->failure.value_or(api::Failure{.reason = "StartFailed", .message = "it did not start"}));
+  }
+  if (prepared->readiness == gateway::Readiness::kStarting) {
+    if (late) {
+      api::Failure failure;
+      failure.reason = "StartTimeout";
+      failure.message = fmt::format("the new revision was not ready {} s after its start", options_.start_limit.count());
+      return Fail(view, revision, std::move(failure));
+    }
+    return WriteStatus(view, "Deploying", [](api::FunctionStatus& status) { status.failure.reset(); }, Next::After(options_.poll));
+  }
+
+  // The switch comes before the status: who reads Ready is answered by the new revision.
+  gateway::FunctionRoute route{view.ns(), view.name(), key, spec, scaling, view.function.spec.replicas == 0, "",
+                               HttpRoutesOf(view.triggers)};
+  view.known.preparing = 0;
+  ForgetFailures(view.known);
+  Publish(view, std::move(route));
+  RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), revision.metadata.name, [](Revision& ready) {
+    ready.status.phase = "Ready";
+    return base::Ok();
+  }));
+  deps_.log.Info("function ready", {{"function", view.ns() + "/" + view.name()}, {"revision", key.revision}});
+  return WriteStatus(view, "Ready", [&](api::FunctionStatus& status) {
+    status.failure.reset();
+    status.revision = key.revision;
+    status.serving = view.function.spec;
+    status.last_built_at = revision.status.built_at;
+  }, Next::After(milliseconds(0)));
+}
+
+base::Result<Next> FunctionReconciler::Fail(View& view, const Revision& revision, api::Failure failure) {
+  const auto& annotations = view.function.metadata.annotations;
+  const auto retry = annotations.find(std::string(kRetryAnnotation));
+  RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), revision.metadata.name, [&](Revision& failed) {
+    failed.status.phase = "Failed";
+    failed.status.failure = failure;
+    failed.status.retry = retry == annotations.end() ? "" : retry->second;
+    return base::Ok();
+  }));
+  if (view.known.preparing == revision.spec.number) {
+    deps_.serving.Abandon(KeyOfRevision(revision, view.name()));
+    view.known.preparing = 0;
+  }
+  deps_.log.Info("revision failed", {{"function", view.ns() + "/" + view.name()},
+                                     {"revision", revision.spec.number},
+                                     {"reason", failure.reason},
+                                     {"message", failure.message}});
+  if (view.function.status.revision == 0) {
+    // Nothing serves: who calls shall read why.
+    auto route = view.known.published.value_or(gateway::FunctionRoute{});
+    route.not_ready_reason = "the function failed: " + failure.message;
+    Publish(view, std::move(route));
+  }
+  return Failed(view, failure);
+}
+
+base::Result<Next> FunctionReconciler::Failed(View& view, const api::Failure& failure) {
+  ForgetFailures(view.known);
+  return WriteStatus(view, "Failed", [&](api::FunctionStatus& status) { status.failure = failure; }, Next::Done());
+}
+
+base::Result<Next> FunctionReconciler::TryAgain(View& view, const std::string& phase, const base::Error& error) {
+  auto wait = milliseconds(500);
+  for (int i = 0; i < view.known.transient_failures && wait < milliseconds(60'000); ++i) wait *= 2;
+  wait = std::min(wait, milliseconds(60'000));
+  ++view.known.transient_failures;
+  view.known.retry_at = deps_.clock.Steady() + wait;
+  view.known.transient_note = fmt::format("tried {} times, the last one: {}", view.known.transient_failures, error.message);
+  deps_.log.Warn("step will be tried again", {{"function", view.ns() + "/" + view.name()},
+                                              {"phase", phase},
+                                              {"error", base::ToString(error)},
+                                              {"wait_ms", wait.count()}});
+  return WriteStatus(view, phase, [](api::FunctionStatus& status) { status.failure.reset(); }, Next::After(wait));
+}
+
+base::Result<Next> FunctionReconciler::WriteStatus(View& view, const std::string& phase,
+                                                   const std::function<void(api::FunctionStatus&)>& change, Next next) {
+  const auto load = deps_.serving.Observe(view.ns(), view.name());
+  const auto now = deps_.clock.Steady();
+  const auto due = view.known.status_written + options_.status_interval;
+  bool deferred = false, written = false;
+  const auto done = store::MutateStatus<api::Function>(deps_.store, view.ns(), view.name(), [&](api::Function& function) {
+    if (function.metadata.uid != view.function.metadata.uid) return base::Status(base::Err(base::Code::kNotFound, "another function of that name"));
+    const auto before = function.status;
+    auto& status = function.status;
+    status.phase = phase;
+    status.observed_generation = view.function.metadata.generation;
+    status.invoke_url = deps_.external_url + "/v1/namespaces/" + view.ns() + "/functions/" + view.name() + "/invoke";
+    change(status);
+    status.ready_replicas = load.ready;
+    status.restarts = load.restarts;
+    status.note = !view.known.transient_note.empty() ? view.known.transient_note : load.note;
+    auto steady = status;
+    CopyVolatile(before, steady);
+    // Counts that rise and fall with the load must not fill the disk with writes.
+    deferred = steady == before && !(status == before) && now < due;
+    if (deferred) status = before;
+    written = !(status == before);
+    return base::Ok();
+  });
+  if (!done && done.error().code != base::Code::kNotFound) return base::Err(done.error());
+  if (written) view.known.status_written = now;
+  if (deferred) {
+    const auto left = std::chrono::duration_cast<milliseconds>(due - now) + milliseconds(1);
+    next.after = next.after ? std::min(*next.after, left) : left;
+  }
+  return next;
+}
+
+base::Status FunctionReconciler::Prune(View& view, int64_t serving) {
+  for (const int64_t number : Superseded(view.revisions, serving, serving, options_.keep_revisions)) {
+    const auto gone = deps_.store.Delete(store::KeyOf<Revision>(view.ns(), RevisionName(view.name(), number)), std::nullopt);
+    if (!gone && gone.error().code != base::Code::kNotFound) return gone;
+  }
+  return base::Ok();
+}
+
+void FunctionReconciler::Dependents(const std::string& ns, const std::string& function) {
+  const auto triggers = store::ListTyped<api::Trigger>(deps_.store, ns);
+  if (!triggers) return;  // the resync comes by
+  for (const auto& trigger : *triggers) {
+    if (trigger.spec.function == function) deps_.enqueue(store::KeyOf<api::Trigger>(ns, trigger.metadata.name));
+  }
+}
+
+}  // namespace sless::reconcile

@@ -1,0 +1,259 @@
+#include "server/reconcile/function_reconciler.h"
+
+#include "server/reconcile/testing/world.h"
+
+namespace sless::reconcile {
+namespace {
+
+using api::Function;
+using base::Code;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class FunctionReconcilerTest : public testing::Test {
+ protected:
+  void SetUp() override { world_.Start(); }
+  World world_;
+};
+
+TEST_F(FunctionReconcilerTest, BuildsPreparesAndPublishes) {
+  world_.PutFunction("f", [](Function& f) { f.spec.environment = {{"A", "1"}}; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  const auto f = world_.Get<Function>("f");
+  EXPECT_EQ(f.status.revision, 1);
+  EXPECT_EQ(f.status.serving, f.spec);
+  EXPECT_NE(f.status.last_built_at, "");
+  EXPECT_EQ(f.status.invoke_url, "http://sless.test/v1/namespaces/default/functions/f/invoke");
+  const auto route = world_.serving->Route("f");
+  ASSERT_TRUE(route && route->revision);
+  EXPECT_EQ(route->revision->revision, 1);
+  EXPECT_EQ(route->spec.environment, f.spec.environment);
+  EXPECT_THAT(route->http, IsEmpty());
+  EXPECT_EQ(world_.logs.Read("default", "f", {}).value().size(), 1u);
+}
+
+TEST_F(FunctionReconcilerTest, AChangeOfConfigurationBuildsNothing) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  const auto before = world_.Get<Function>("f");
+  world_.PutFunction("f", [](Function& f) { f.spec.environment = {{"A", "2"}}; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  const auto after = world_.Get<Function>("f");
+  EXPECT_EQ(after.status.revision, 2);
+  EXPECT_EQ(after.status.last_built_at, before.status.last_built_at);
+  EXPECT_EQ(world_.builder.built().size(), 1u);
+}
+
+TEST_F(FunctionReconcilerTest, AChangeOfScalingLabelsOrPathMakesNoRevision) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  const int prepares = world_.serving->prepares();
+  world_.PutFunction("f", [](Function& f) {
+    f.spec.min_replicas = 2;
+    f.spec.labels = {{"a", "b"}};
+    f.spec.source.path = "elsewhere";
+  });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world_.Get<Function>("f").status.revision, 1);
+  EXPECT_EQ(world_.Get<Function>("f").status.serving->source.path, "elsewhere");
+  EXPECT_EQ(world_.serving->Route("f")->scaling.min_replicas, 2);
+  EXPECT_EQ(world_.serving->prepares(), prepares);
+}
+
+TEST_F(FunctionReconcilerTest, AFailedBuildLeavesTheOldRevisionServing) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  base::Error error{Code::kFailedPrecondition, "No matching distribution found for nosuch", "", "BuildFailed", {"requirements.txt", 1, {"l"}}};
+  world_.builder.Fails(error);
+  world_.PutFunction("f", [](Function& f) { f.spec.source.hash = "sha256:bbbb"; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
+  const auto f = world_.Get<Function>("f");
+  EXPECT_EQ(f.status.failure->reason, "BuildFailed");
+  EXPECT_EQ(f.status.failure->file, "requirements.txt");
+  EXPECT_EQ(f.status.revision, 1);
+  EXPECT_EQ(f.status.serving->source.hash, "sha256:aaaa");
+  EXPECT_EQ(world_.serving->Route("f")->revision->revision, 1);
+  // Not tried again by itself, nor after a restart.
+  const auto built = world_.builder.built().size();
+  world_.Stop();
+  world_.Start();
+  ASSERT_TRUE(Eventually([&] { return world_.controller->Settled(); }));
+  EXPECT_EQ(world_.builder.built().size(), built);
+  EXPECT_EQ(world_.Get<Function>("f").status.phase, "Failed");
+  // Asked for once more: the same spec, another word in the annotation.
+  world_.builder.Fails(std::nullopt);
+  world_.PutFunction("f", [](Function& f) { f.metadata.annotations["sless.dev/retry"] = "1"; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world_.Get<Function>("f").status.serving->source.hash, "sha256:bbbb");
+}
+
+TEST_F(FunctionReconcilerTest, GoingBackToWhatServesNeedsNothing) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  world_.builder.Fails(base::Error{Code::kFailedPrecondition, "x", "", "BuildFailed", {}});
+  world_.PutFunction("f", [](Function& f) { f.spec.source.hash = "sha256:bbbb"; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
+  world_.PutFunction("f", [](Function& f) { f.spec.source.hash = "sha256:aaaa"; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world_.Get<Function>("f").status.revision, 1);
+  EXPECT_FALSE(world_.Get<Function>("f").status.failure);
+}
+
+TEST_F(FunctionReconcilerTest, AFailedStartIsAbandonedAndSaysWhere) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  world_.serving->Answers([](const auto&, const auto&) {
+    return gateway::Prepared{gateway::Readiness::kFailed, api::Failure{.reason = "StartFailed", .message = "SyntaxError", .file = "handler.py", .line = 3}};
+  });
+  world_.PutFunction("f", [](Function& f) { f.spec.memory_mb = 512; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
+  EXPECT_EQ(world_.Get<Function>("f").status.failure->line, 3);
+  EXPECT_THAT(world_.serving->abandoned(), ElementsAre(2));
+  EXPECT_EQ(world_.serving->Route("f")->revision->revision, 1);
+}
+
+TEST_F(FunctionReconcilerTest, TheSwitchWaitsForReadiness) {
+  std::atomic<bool> ready{false};
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  world_.serving->Answers([&](const auto&, const auto&) {
+    return gateway::Prepared{ready ? gateway::Readiness::kReady : gateway::Readiness::kStarting, {}};
+  });
+  world_.PutFunction("f", [](Function& f) { f.spec.timeout_sec = 5; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Deploying"));
+  EXPECT_EQ(world_.serving->Route("f")->revision->revision, 1);
+  ready = true;
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world_.serving->Route("f")->revision->revision, 2);
+}
+
+TEST_F(FunctionReconcilerTest, NotReadyInTimeFails) {
+  world_.Stop();
+  world_.options.start_limit = std::chrono::seconds(0);
+  world_.Start();
+  world_.serving->Answers([](const auto&, const auto&) { return gateway::Prepared{gateway::Readiness::kStarting, {}}; });
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
+  EXPECT_EQ(world_.Get<Function>("f").status.failure->reason, "StartTimeout");
+}
+
+TEST_F(FunctionReconcilerTest, ANewerSpecStopsTheBuildOfTheOlder) {
+  world_.builder.Hold(true);
+  world_.PutFunction("f");
+  ASSERT_TRUE(Eventually([&] { return world_.builder.inside() == 1; }));
+  world_.PutFunction("f", [](Function& f) { f.spec.source.hash = "sha256:bbbb"; });
+  ASSERT_TRUE(Eventually([&] { return world_.builder.stopped() == 1; }));
+  world_.builder.Hold(false);
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world_.Get<Function>("f").status.serving->source.hash, "sha256:bbbb");
+  EXPECT_THAT(world_.builder.built(), ElementsAre("sha256:bbbb"));
+  // What nobody wants any more leaves no Revision object.
+  EXPECT_TRUE(Eventually([&] { return store::ListTyped<Revision>(*world_.store, "default", "f.").value().size() == 1; }));
+}
+
+TEST_F(FunctionReconcilerTest, TroubleOfTheServerIsTriedAgain) {
+  world_.builder.Fails(base::Error{Code::kUnavailable, "disk full", "", "", {}});
+  world_.PutFunction("f");
+  ASSERT_TRUE(Eventually([&] { return world_.Get<Function>("f").status.note.find("disk full") != std::string::npos; }));
+  EXPECT_EQ(world_.Get<Function>("f").status.phase, "Building");
+  EXPECT_LE(world_.builder.built().size(), 3u);  // with backoff, not in a loop
+  world_.builder.Fails(std::nullopt);
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world_.Get<Function>("f").status.note, "");
+}
+
+TEST_F(FunctionReconcilerTest, MissingSourceSaysSo) {
+  world_.artifacts.missing = {"sha256:aaaa"};
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
+  EXPECT_EQ(world_.Get<Function>("f").status.failure->reason, "SourceMissing");
+  EXPECT_THAT(world_.serving->Route("f")->not_ready_reason, HasSubstr("the function failed"));
+}
+
+TEST_F(FunctionReconcilerTest, ARestartServesTheSameRevisionAgain) {
+  world_.PutFunction("f");
+  world_.PutFunction("off", [](Function& f) { f.spec.replicas = 0; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  ASSERT_TRUE(world_.Reaches<Function>("off", "Ready"));
+  ASSERT_TRUE(Eventually([&] { return world_.controller->Depth() == 0; }));
+  const auto before = world_.Get<Function>("f");
+  const auto built = world_.builder.built().size();
+  world_.Stop();
+  world_.Start();
+  ASSERT_TRUE(Eventually([&] { return world_.controller->Settled(); }));
+  EXPECT_EQ(world_.serving->Route("f")->revision->revision, 1);
+  EXPECT_TRUE(world_.serving->Route("off")->switched_off);
+  EXPECT_EQ(world_.Get<Function>("f").metadata.resource_version, before.metadata.resource_version);
+  EXPECT_EQ(world_.builder.built().size(), built);
+  EXPECT_EQ(world_.serving->prepares(), 0);
+}
+
+TEST_F(FunctionReconcilerTest, LostLayersAreMadeAgainAfterARestart) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  const auto before = world_.Get<Function>("f").status;
+  world_.Stop();
+  std::filesystem::remove_all(world_.dir + "/aaaa");
+  world_.builder.Hold(true);
+  world_.Start();
+  ASSERT_TRUE(Eventually([&] { return world_.serving->Route("f").has_value(); }));
+  EXPECT_FALSE(world_.serving->Route("f")->revision);
+  EXPECT_THAT(world_.serving->Route("f")->not_ready_reason, HasSubstr("built again"));
+  world_.builder.Hold(false);
+  ASSERT_TRUE(Eventually([&] { return world_.serving->Route("f")->revision.has_value(); }));
+  EXPECT_EQ(world_.Get<Function>("f").status.revision, 1);
+  EXPECT_EQ(world_.Get<Function>("f").status.last_built_at, before.last_built_at);
+}
+
+TEST_F(FunctionReconcilerTest, ARestartInTheMiddleOfABuildGoesOn) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  world_.builder.Hold(true);
+  world_.PutFunction("f", [](Function& f) { f.spec.source.hash = "sha256:bbbb"; });
+  ASSERT_TRUE(Eventually([&] { return world_.builder.inside() == 1; }));
+  world_.Stop();
+  world_.builder.Hold(false);
+  world_.Start();
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world_.Get<Function>("f").status.revision, 2);
+}
+
+TEST_F(FunctionReconcilerTest, DeletionRemovesEverythingAndNumbersAreNotUsedAgain) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  world_.Delete<Function>("f");
+  ASSERT_TRUE(world_.Gone<Function>("f"));
+  EXPECT_TRUE(Eventually([&] { return !world_.serving->Route("f"); }));
+  EXPECT_TRUE(store::ListTyped<Revision>(*world_.store, "default", "f.").value().empty());
+  EXPECT_TRUE(world_.logs.Read("default", "f", {}).value().empty());
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world_.Get<Function>("f").status.revision, 2);
+}
+
+TEST_F(FunctionReconcilerTest, StatusFollowsTheLoadAndThenIsQuiet) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  world_.serving->Loads({.ready = 3, .restarts = 2, .note = "crash loop"});
+  world_.controller->Put({"Function", "default", "f"});
+  ASSERT_TRUE(Eventually([&] { return world_.Get<Function>("f").status.ready_replicas == 3; }));
+  EXPECT_EQ(world_.Get<Function>("f").status.note, "crash loop");
+  ASSERT_TRUE(Eventually([&] { return world_.controller->Depth() == 0; }));
+  const auto version = world_.Get<Function>("f").metadata.resource_version;
+  for (int i = 0; i < 5; ++i) world_.controller->Put({"Function", "default", "f"});
+  ASSERT_TRUE(Eventually([&] { return world_.controller->Depth() == 0; }));
+  EXPECT_EQ(world_.Get<Function>("f").metadata.resource_version, version);
+}
+
+TEST_F(FunctionReconcilerTest, OldRevisionsAreForgotten) {
+  for (int i = 0; i < 10; ++i) {
+    world_.PutFunction("f", [&](Function& f) { f.spec.timeout_sec = i + 1; });
+    ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  }
+  EXPECT_TRUE(Eventually([&] { return store::ListTyped<Revision>(*world_.store, "default", "f.").value().size() == 6; }));
+  EXPECT_EQ(world_.Get<Function>("f").status.revision, 10);
+}
+
+}  // namespace
+}  // namespace sless::reconcile
