@@ -369,12 +369,12 @@ TEST(FunctionUnconnected, PlansWithoutServerAndNeverGuesses) {
 TEST_F(FunctionTest, RandomChains) {
   world.Write("src/handler.py", kHandler);
   world.Write("two/handler.py", std::string(kHandler) + "# two\n");
-  for (unsigned seed = 1; seed <= 20; ++seed) {
+  for (unsigned seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     const auto pick = [&](std::vector<std::string> of) { return of[random() % of.size()]; };
     auto driver = world.Driver(kType);
-    for (int step = 0; step < 12; ++step) {
+    for (int step = 0; step < 10; ++step) {
       std::string more = pick({"", R"("environment":{"A":"1"},)", R"("environment":{},)", R"("environment":{"A":"2","B":""},)"});
       more += pick({"", R"("labels":{"a":"b"},)"}) + pick({"", R"("code_hash":"x",)", R"("code_hash":"",)"});
       more += pick({"", R"("replicas":0,)", R"("replicas":3,)", R"("min_replicas":1,)", R"("max_replicas":9,)"});

@@ -1,0 +1,281 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "provider/framework/engine/plan.h"
+#include "provider/resources/testing/world.h"
+
+namespace sless::resources {
+namespace {
+
+using base::Code;
+using cty::Value;
+using framework::testing::PlannedAction;
+using Names = std::set<std::string>;
+
+constexpr const char* kType = "sless_job";
+constexpr const char* kId = "default/j";
+const Names kRun = {"phase", "result_json", "error", "log_tail", "attempts", "started_at", "finished_at"};
+
+class JobTest : public testing::Test {
+ protected:
+  Value Config(const std::string& more = "") const {
+    return world.Config(kType, R"({"name":"j","function":"f")" + (more.empty() ? "" : "," + more) + "}");
+  }
+  void Settle(framework::testing::CoreDriver& driver, const Value& config) {
+    const auto applied = driver.Apply(config);
+    ASSERT_TRUE(applied.Ok()) << applied.Problems();
+    ExpectQuiet(driver, config);
+  }
+  void ExpectQuiet(framework::testing::CoreDriver& driver, const Value& config) {
+    for (int i = 0; i < 2; ++i) {
+      const auto plan = driver.Plan(config);
+      EXPECT_EQ(plan.action, PlannedAction::kNoOp) << plan.planned.ToString() << "\nnot " << driver.state().ToString() << plan.Problems();
+      const auto refreshed = driver.Refresh();
+      ASSERT_TRUE(refreshed.Ok()) << refreshed.Problems();
+    }
+  }
+  std::string Text(const framework::testing::CoreDriver& driver, std::string_view name) { return driver.state().Get(name).AsString(); }
+  World world;
+};
+
+api::Failure Raised() { return {"HandlerError", "ValueError: asked to fail", "handler.py", 9, {"Traceback (most recent call last)"}}; }
+
+TEST_F(JobTest, RunIdZeroIsKnownToBeSkipped) {
+  auto driver = world.Driver(kType);
+  const auto plan = driver.Plan(Config());
+  EXPECT_EQ(plan.planned.Get("phase"), Value::String("Skipped"));
+  EXPECT_TRUE(plan.planned.IsWhollyKnown()) << plan.planned.ToString();
+  Settle(driver, Config());
+  EXPECT_EQ(world.backend.runs_started, 0);
+}
+
+TEST_F(JobTest, RunsOncePerRunId) {
+  auto driver = world.Driver(kType);
+  Settle(driver, Config());
+  EXPECT_EQ(Changed(driver.state(), driver.Plan(Config(R"("run_id":1,"event_json":"{\"n\":5}")")).planned).count("phase"), 1u);
+  Settle(driver, Config(R"("run_id":1,"event_json":"{\"n\":5}")"));
+  EXPECT_EQ(Text(driver, "phase"), "Succeeded");
+  EXPECT_EQ(Text(driver, "result_json"), R"({"n":5})");
+  EXPECT_EQ(driver.state().Get("attempts"), Value::Int(1));
+  EXPECT_EQ(world.backend.runs_started, 1);
+
+  // Another event alone runs nothing, and the plan says so.
+  const auto other = Config(R"("run_id":1,"event_json":"{\"n\":6}")");
+  EXPECT_EQ(Changed(driver.state(), driver.Plan(other).planned), (Names{"event_json"}));
+  Settle(driver, other);
+  EXPECT_EQ(Text(driver, "result_json"), R"({"n":5})");
+  EXPECT_EQ(world.backend.runs_started, 1);
+
+  const auto raised = Config(R"("run_id":3,"event_json":"{\"n\":6}")");
+  auto expected = kRun;
+  expected.insert("run_id");
+  EXPECT_EQ(Changed(driver.state(), driver.Plan(raised).planned), expected);
+  EXPECT_EQ(driver.Plan(raised).action, PlannedAction::kUpdate);
+  Settle(driver, raised);
+  EXPECT_EQ(Text(driver, "result_json"), R"({"n":6})");
+  EXPECT_EQ(world.backend.runs_started, 2);
+}
+
+TEST_F(JobTest, AnEventOfTheSameMeaningIsNoChange) {
+  auto driver = world.Driver(kType);
+  Settle(driver, Config(R"("run_id":1,"event_json":"{\"a\":1,\"b\":[1,2]}")"));
+  EXPECT_EQ(driver.Plan(Config(R"("run_id":1,"event_json":"{ \"b\":[1, 2], \"a\":1.0 }")")).action, PlannedAction::kNoOp);
+}
+
+TEST_F(JobTest, LoweredRunIdIsRefusedAtPlan) {
+  auto driver = world.Driver(kType);
+  Settle(driver, Config(R"("run_id":5)"));
+  auto plan = driver.Plan(Config(R"("run_id":2)"));
+  EXPECT_TRUE(HasError(plan.diagnostics, "run_id", "run_id 5")) << plan.Problems();
+  EXPECT_TRUE(HasError(plan.diagnostics, "run_id", "Take 6")) << plan.Problems();
+  // Also after a stop at 0, where the state itself has forgotten the number.
+  Settle(driver, Config(R"("run_id":0)"));
+  EXPECT_EQ(Text(driver, "phase"), "Skipped");
+  plan = driver.Plan(Config(R"("run_id":4)"));
+  EXPECT_TRUE(HasError(plan.diagnostics, "run_id", "run_id 5")) << plan.Problems();
+  Settle(driver, Config(R"("run_id":6)"));
+  EXPECT_EQ(world.backend.runs_started, 2);
+}
+
+TEST_F(JobTest, LoweredBehindOurBackIsRefusedByTheServerAtRunId) {
+  auto driver = world.Driver(kType);
+  Settle(driver, Config());
+  world.backend.FailNext("job.put", {Code::kFailedPrecondition, "the last run was run_id 9", "/spec/runId", "RunIdLowered", {}});
+  const auto applied = driver.Apply(Config(R"("run_id":4)"));
+  EXPECT_TRUE(HasError(applied.diagnostics, "run_id", "run_id 9")) << applied.Problems();
+  EXPECT_EQ(driver.state().Get("run_id"), Value::Int(0));
+}
+
+TEST_F(JobTest, AFailedRerunFailsTheApplyAndTheNextTriesOnce) {
+  auto driver = world.Driver(kType);
+  Settle(driver, Config(R"("run_id":1)"));
+  world.backend.run_failure = Raised();
+  const auto config = Config(R"("run_id":2)");
+  auto failed = driver.Apply(config);
+  for (const char* part : {"run 2 of job default/j, attempt 1", "asked to fail", "handler.py:9", "Traceback"}) {
+    EXPECT_TRUE(HasError(failed.diagnostics, "run_id", part)) << part << failed.Problems();
+  }
+  EXPECT_TRUE(failed.violations.empty()) << failed.Problems();
+  EXPECT_FALSE(driver.tainted());
+  EXPECT_EQ(Text(driver, "phase"), "Failed");
+  EXPECT_EQ(Text(driver, "error"), "ValueError: asked to fail (handler.py:9)");
+  ASSERT_TRUE(driver.Refresh().Ok());
+  EXPECT_EQ(world.backend.runs_started, 2) << "reading runs nothing";
+  EXPECT_EQ(Changed(driver.state(), driver.Plan(config).planned), kRun);
+
+  failed = driver.Apply(config);
+  EXPECT_TRUE(HasError(failed.diagnostics, "run_id", "attempt 2")) << failed.Problems();
+  EXPECT_EQ(world.backend.runs_started, 3);
+  world.backend.run_failure.reset();
+  Settle(driver, config);
+  EXPECT_EQ(world.backend.runs_started, 4);
+  EXPECT_EQ(driver.state().Get("attempts"), Value::Int(3));
+}
+
+TEST_F(JobTest, AFailedFirstRunIsTriedAgainUnderTheSameRunId) {
+  world.backend.run_failure = Raised();
+  auto driver = world.Driver(kType);
+  const auto config = Config(R"("run_id":1)");
+  EXPECT_FALSE(driver.Apply(config).Ok());
+  EXPECT_TRUE(driver.tainted());
+  EXPECT_EQ(world.backend.runs_started, 1);
+  world.backend.TakeCalls();
+  const auto second = driver.Apply(config);
+  EXPECT_TRUE(HasError(second.diagnostics, "run_id", "attempt 2")) << second.Problems();
+  EXPECT_EQ(world.backend.runs_started, 2);
+  for (const auto& call : world.backend.TakeCalls()) EXPECT_NE(call, "job.delete") << "the attempts would be forgotten";
+  world.backend.run_failure.reset();
+  Settle(driver, config);
+  EXPECT_EQ(driver.state().Get("attempts"), Value::Int(3));
+  EXPECT_FALSE(driver.tainted());
+  EXPECT_TRUE(world.backend.Jobs().Look(kId).metadata.annotations.empty());
+}
+
+TEST_F(JobTest, ATimeoutLeavesTheRunAndTheNextApplyWaitsForIt) {
+  world.backend.runs_hang = true;
+  auto driver = world.Driver(kType);
+  const auto config = Config(R"("run_id":1,"wait_timeout_sec":2)");
+  const auto late = driver.Apply(config);
+  EXPECT_TRUE(HasError(late.diagnostics, "wait_timeout_sec", "run 1 goes on at the server")) << late.Problems();
+  EXPECT_TRUE(driver.tainted());
+  EXPECT_EQ(Text(driver, "phase"), "Running");
+  world.backend.runs_hang = false;
+  Settle(driver, config);
+  EXPECT_EQ(world.backend.runs_started, 1) << "the same run was waited for";
+}
+
+TEST_F(JobTest, ATimeoutOfARerunIsWaitedForToo) {
+  auto driver = world.Driver(kType);
+  Settle(driver, Config(R"("run_id":1)"));
+  world.backend.runs_hang = true;
+  EXPECT_FALSE(driver.Apply(Config(R"("run_id":2)")).Ok());
+  ASSERT_TRUE(driver.Refresh().Ok());
+  EXPECT_EQ(driver.Plan(Config(R"("run_id":2)")).action, PlannedAction::kUpdate);
+  world.backend.runs_hang = false;
+  Settle(driver, Config(R"("run_id":2)"));
+  EXPECT_EQ(world.backend.runs_started, 2);
+}
+
+TEST_F(JobTest, DestroyOfATaintedJobIsReal) {
+  world.backend.run_failure = Raised();
+  auto driver = world.Driver(kType);
+  EXPECT_FALSE(driver.Apply(Config(R"("run_id":1)")).Ok());
+  const auto destroyed = driver.Destroy();
+  EXPECT_TRUE(destroyed.Ok()) << destroyed.Problems();
+  EXPECT_FALSE(world.backend.Jobs().Has(kId));
+}
+
+TEST_F(JobTest, AnotherNameIsAnotherJobAndTheOldOneGoes) {
+  auto driver = world.Driver(kType);
+  Settle(driver, Config(R"("run_id":1)"));
+  world.backend.run_failure = Raised();
+  EXPECT_FALSE(driver.Apply(Config(R"("run_id":2)")).Ok());
+  world.backend.run_failure.reset();
+  const auto renamed = world.Config(kType, R"({"name":"k","function":"f","run_id":1})");
+  EXPECT_EQ(driver.Plan(renamed).action, PlannedAction::kReplace);
+  Settle(driver, renamed);
+  EXPECT_FALSE(world.backend.Jobs().Has(kId)) << "the run had failed, but this replacement is wanted";
+  EXPECT_EQ(world.backend.runs_started, 3);
+}
+
+TEST_F(JobTest, LostAnswersNeverRunTwice) {
+  for (const char* call : {"job.create", "job.wait", "job.finish", "job.put", "job.retry"}) {
+    for (const bool after : {false, true}) {
+      SCOPED_TRACE(std::string(call) + (after ? " after" : " before"));
+      World fresh;
+      auto driver = fresh.Driver(kType);
+      const auto config = fresh.Config(kType, R"({"name":"j","function":"f","run_id":1})");
+      fresh.backend.FailNext(call, {Code::kUnavailable, "connection lost", "", "", {}}, after);
+      for (int i = 0; i < 2; ++i) {
+        const auto applied = driver.Apply(config);
+        EXPECT_TRUE(applied.violations.empty()) << applied.Problems();
+      }
+      const auto refreshed = driver.Refresh();
+      EXPECT_TRUE(refreshed.Ok()) << refreshed.Problems();
+      EXPECT_EQ(driver.Plan(config).action, PlannedAction::kNoOp);
+      EXPECT_EQ(fresh.backend.runs_started, 1);
+    }
+  }
+}
+
+TEST_F(JobTest, ImportIsQuietAndRunsNothing) {
+  const auto config = Config(R"("run_id":2,"event_json":"{\"n\":5}","wait_timeout_sec":77,"max_retries":1)");
+  auto creator = world.Driver(kType);
+  Settle(creator, config);
+  auto importer = world.Driver(kType);
+  ASSERT_TRUE(importer.Import(kId).Ok());
+  EXPECT_EQ(importer.state(), creator.state());
+  ExpectQuiet(importer, config);
+  EXPECT_TRUE(HasError(importer.Plan(Config(R"("run_id":1)")).diagnostics, "run_id", "run_id 2"));
+  EXPECT_EQ(world.backend.runs_started, 1);
+}
+
+TEST_F(JobTest, UnknownRunIdAndEvent) {
+  auto driver = world.Driver(kType);
+  const auto plan = driver.Plan(Config(R"("event_json":"<unknown>","run_id":1)"));
+  EXPECT_TRUE(plan.Ok()) << plan.Problems();
+  const auto applied = driver.Apply(Config(R"("event_json":"<unknown>","run_id":1)"), Config(R"("event_json":"{\"n\":1}","run_id":1)"));
+  EXPECT_TRUE(applied.Ok()) << applied.Problems();
+  // A run_id that is not known yet: all may happen, nothing is promised.
+  auto later = Config(R"("event_json":"{\"n\":1}")").With("run_id", Value::Unknown());
+  EXPECT_EQ(driver.Plan(later).planned.Get("phase").IsUnknown(), true);
+  const auto zero = driver.Apply(later, Config(R"("event_json":"{\"n\":1}","run_id":0)"));
+  EXPECT_TRUE(zero.Ok()) << zero.Problems();
+  EXPECT_EQ(Text(driver, "phase"), "Skipped");
+}
+
+TEST_F(JobTest, RandomChains) {
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    World fresh;
+    auto driver = fresh.Driver(kType);
+    int64_t last = 0;
+    for (int step = 0; step < 15; ++step) {
+      const int64_t run_id = random() % 3 == 0 ? 0 : last + static_cast<int64_t>(random() % 2) + (last == 0 ? 1 : 0);
+      const std::string event = std::string("{\\\"n\\\":") + std::to_string(random() % 3) + "}";
+      const auto config = fresh.Config(kType, R"({"name":"j","function":"f","run_id":)" + std::to_string(run_id) + R"(,"event_json":")" + event + "\"}");
+      if (random() % 4 == 0) fresh.backend.run_failure = Raised();
+      fresh.backend.runs_hang = random() % 6 == 0;
+      const auto applied = driver.Apply(config);
+      EXPECT_TRUE(applied.violations.empty()) << applied.Problems();
+      fresh.backend.run_failure.reset();
+      fresh.backend.runs_hang = false;
+      last = std::max(last, run_id);
+      if (random() % 2 == 0) {
+        EXPECT_TRUE(driver.Refresh().Ok());
+      }
+      if (applied.diagnostics.HasError()) continue;
+      const int started = fresh.backend.runs_started;
+      EXPECT_EQ(driver.Plan(config).action, PlannedAction::kNoOp);
+      EXPECT_TRUE(driver.Apply(config).Ok());
+      EXPECT_EQ(fresh.backend.runs_started, started) << "a second apply runs nothing";
+    }
+    EXPECT_TRUE(driver.Destroy().Ok());
+    EXPECT_FALSE(fresh.backend.Jobs().Has(kId));
+  }
+}
+
+}  // namespace
+}  // namespace sless::resources
