@@ -1,0 +1,97 @@
+#include "server/invocations/function_log.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "server/invocations/log_line.h"
+
+namespace sless::invocations {
+namespace {
+
+using base::Code;
+using base::Err;
+using base::Status;
+
+}  // namespace
+
+Status FunctionLog::OpenCurrent() {
+  RETURN_IF_ERROR(MakeFolders(dir_));
+  ASSIGN_OR_RETURN(current_, OpenForAppend(Current()));
+  ASSIGN_OR_RETURN(size_, SizeOf(current_, Current()));
+  char last = '\n';
+  if (size_ > 0 && ::pread(current_.get(), &last, 1, static_cast<off_t>(size_ - 1)) != 1) last = '\0';
+  torn_ = last != '\n';  // the process before was killed while it wrote
+  return base::Ok();
+}
+
+Status FunctionLog::Rotate() {
+  current_ = File();
+  if (std::rename(Current().c_str(), Older().c_str()) != 0 && errno != ENOENT) {
+    return Err(Code::kUnavailable, fmt::format("cannot rename {}: {}", Current(), std::strerror(errno)));
+  }
+  return OpenCurrent();
+}
+
+Status FunctionLog::Append(std::string_view line) {
+  std::lock_guard lock(mutex_);
+  if (!current_) RETURN_IF_ERROR(OpenCurrent());
+  if (size_ > 0 && size_ + line.size() > segment_bytes_) RETURN_IF_ERROR(Rotate());
+  std::string whole;
+  if (torn_) {
+    whole = "\n" + std::string(line);
+    line = whole;
+  }
+  while (!line.empty()) {
+    const ssize_t n = ::write(current_.get(), line.data(), line.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Err(Code::kUnavailable, fmt::format("cannot write {}: {}", Current(), std::strerror(errno)));
+    size_ += static_cast<uint64_t>(n);
+    line.remove_prefix(static_cast<size_t>(n));
+    torn_ = !line.empty();
+  }
+  return base::Ok();
+}
+
+base::Result<std::vector<LogRecord>> FunctionLog::Read(const LogQuery& query) {
+  File current, older;
+  uint64_t current_size = 0, older_size = 0;
+  {
+    // Both are opened in one moment; after that renames and removals do not matter, and files only grow.
+    std::lock_guard lock(mutex_);
+    ASSIGN_OR_RETURN(current, OpenForRead(Current()));
+    ASSIGN_OR_RETURN(older, OpenForRead(Older()));
+    if (current) {
+      ASSIGN_OR_RETURN(current_size, SizeOf(current, Current()));
+    }
+    if (older) {
+      ASSIGN_OR_RETURN(older_size, SizeOf(older, Older()));
+    }
+  }
+  std::vector<LogRecord> records;
+  const LineFilter filter(query);
+  const auto take = [&](std::string_view line) {
+    if (auto record = filter.Match(line)) records.push_back(std::move(*record));
+    return records.size() < query.limit;
+  };
+  if (current) RETURN_IF_ERROR(ReadLinesBackward(current, current_size, take));
+  if (older && records.size() < query.limit) RETURN_IF_ERROR(ReadLinesBackward(older, older_size, take));
+  std::reverse(records.begin(), records.end());
+  return records;
+}
+
+Status FunctionLog::Remove() {
+  std::lock_guard lock(mutex_);
+  current_ = File();
+  std::error_code error;
+  std::filesystem::remove_all(dir_, error);
+  if (error) return Err(Code::kUnavailable, fmt::format("cannot remove {}: {}", dir_, error.message()));
+  return base::Ok();
+}
+
+}  // namespace sless::invocations
