@@ -34,6 +34,24 @@ void AddSystem(std::vector<std::string>& args) {
   for (const char* name : kEtc) add({"--ro-bind-try", fmt::format("/etc/{}", name), fmt::format("/etc/{}", name)});
 }
 
+// Under a server that runs as root, the sandbox's user is root to the files of /proc, whatever capabilities it lacks; and bubblewrap
+// leaves the first group writable then (it looks at the folders only, which are not).
+void AddProcMasks(std::vector<std::string>& args) {
+  const auto add = [&](std::initializer_list<std::string> words) { args.insert(args.end(), words); };
+  for (const char* name : {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/mtrr"}) {
+    std::error_code ignored;
+    if (fs::exists(name, ignored)) add({"--ro-bind", name, name});
+  }
+  for (const char* name : {"/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug"}) {
+    std::error_code ignored;
+    if (fs::exists(name, ignored)) add({"--ro-bind", "/dev/null", name});
+  }
+  for (const char* name : {"/proc/acpi", "/proc/asound", "/proc/scsi"}) {
+    std::error_code ignored;
+    if (fs::is_directory(name, ignored)) add({"--tmpfs", name, "--remount-ro", name});
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> Arguments(const Sandbox& sandbox) {
@@ -45,6 +63,7 @@ std::vector<std::string> Arguments(const Sandbox& sandbox) {
   for (const char* name : {"passwd", "group"}) add({"--ro-bind", sandbox.etc_dir + "/" + name, fmt::format("/etc/{}", name)});
   for (const auto& path : sandbox.read_only) add({"--ro-bind-try", path, path});
   add({"--proc", "/proc", "--dev", "/dev"});
+  AddProcMasks(args);
   add({"--perms", "1777", "--size", fmt::format("{}", sandbox.tmp_bytes), "--tmpfs", "/tmp"});
   add({"--perms", "1777", "--size", fmt::format("{}", sandbox.tmp_bytes), "--tmpfs", "/dev/shm"});
   for (const auto& [from, to] : sandbox.binds) add({"--ro-bind", from, to});

@@ -146,7 +146,7 @@ base::Result<Launched> Launcher::Launch(const RevisionKey& key, const ReplicaSpe
   ASSIGN_OR_RETURN(const Fd env, Memory("environment", JoinNul(environment)));
 
   Launched launched;
-  ASSIGN_OR_RETURN(launched.cgroup, cgroups_.Create(id, spec.memory_mb * 1024 * 1024 + kRunnerBytes, 512 + 2 * spec.concurrency));
+  ASSIGN_OR_RETURN(launched.cgroup, cgroups_.Create(fmt::format("{}-{}", id, ++launches_), spec.memory_mb * 1024 * 1024 + kRunnerBytes, 512 + 2 * spec.concurrency));
   const Fd oom(launched.cgroup.events.empty() ? -1 : open(launched.cgroup.events.c_str(), O_RDONLY | O_CLOEXEC));
   int control[2], log[2];
   if (pipe2(control, O_CLOEXEC) != 0) return Failed("pipe");

@@ -39,6 +39,7 @@ class Launcher {
   Cgroups cgroups_;
   std::string socket_dir_;
   std::string bwrap_;
+  int64_t launches_ = 0;  ///< the cgroup of a replica's last process may not be gone when its next one starts
 };
 
 }  // namespace sless::runtime
