@@ -177,7 +177,7 @@ Result<T> SlessClient::Create(T object, const Call& call) {
     if (there->spec == object.spec) return there;
     if (!interrupted) {
       return base::Err(Code::kAlreadyExists,
-                       fmt::format("{} {}/{} exists and was not created by this configuration; import it with `terraform import` or choose another name",
+                       fmt::format("{} {}/{} already exists and was not created by this configuration; import it with `terraform import` or choose another name",
                                    KindOf<T>(), name.ns, name.name));
     }
     auto replacement = object;
