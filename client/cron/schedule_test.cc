@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <iterator>
+#include <random>
 #include <set>
 #include <utility>
 #include <vector>
@@ -184,6 +186,30 @@ TEST(Schedule, TheEndsOfTimeAreSafe) {
     EXPECT_EQ(schedule->Next(TimePoint::max() - std::chrono::seconds(1), *berlin), std::nullopt);
     EXPECT_TRUE(schedule->Next(TimePoint::min(), *berlin).has_value());
   }
+}
+
+TEST(Schedule, AnyTextIsRefusedOrFires) {
+  constexpr std::string_view kItems[] = {"*", "*/2", "0", "7", "31", "2", "59", "29", "1-5", "30-31", "2-12/5", "MON", "feb", "60", "-", "/", ""};
+  std::mt19937 random(3);
+  const auto lord_howe = TimeZone::Load("Australia/Lord_Howe");
+  ASSERT_THAT(lord_howe, IsOk());
+  int good = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text;
+    for (int field = 0; field < 5; ++field) {
+      text += kItems[random() % std::size(kItems)];
+      if (random() % 4 == 0) text += "," + std::string(kItems[random() % std::size(kItems)]);
+      text += ' ';
+    }
+    const auto schedule = Schedule::Parse(text);
+    if (!schedule) continue;
+    ++good;
+    const auto after = Time("2026-01-01T00:00:00Z") + std::chrono::hours(random() % 100'000);
+    const auto next = schedule->Next(after, *lord_howe);
+    ASSERT_TRUE(next.has_value()) << text;
+    ASSERT_GT(*next, after) << text;
+  }
+  EXPECT_GT(good, 100);
 }
 
 // The rule of the header, minute by minute, from the fields as bits.

@@ -21,6 +21,7 @@ inline constexpr size_t kMaxEventBytes = 256 * 1024;        ///< of a job's even
 base::Status ValidateMetadata(const api::Metadata& metadata);
 
 base::Status ValidateFunction(const api::FunctionSpec& spec);
+/// Also kFailedPrecondition, where this machine has no time zone files: install tzdata.
 base::Status ValidateTrigger(const api::TriggerSpec& spec);
 base::Status ValidateJob(const api::JobSpec& spec);
 
