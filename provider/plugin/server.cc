@@ -62,6 +62,8 @@ class GrpcServer final : public Server {
     side_services_.Register(builder);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port <= 0) {
+      // The reason is looked for only now: reading the certificate twice would cost each start.
+      if (options.identity) RETURN_IF_ERROR(CheckCertificate(options.client_certificate));
       return Err(Code::kUnavailable, fmt::format("the plugin's server cannot listen on {}", Address(endpoint_)));
     }
     if (endpoint_.network == Endpoint::Network::kTcp) endpoint_.address = fmt::format("127.0.0.1:{}", port);
@@ -103,7 +105,6 @@ class GrpcServer final : public Server {
 }  // namespace
 
 base::Result<std::unique_ptr<Server>> Server::Start(Options options) {
-  if (options.identity) RETURN_IF_ERROR(CheckCertificate(options.client_certificate));
   auto server = std::make_unique<GrpcServer>(options);
   RETURN_IF_ERROR(server->Listen(options));
   return std::unique_ptr<Server>(std::move(server));
