@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "client/base/digest.h"
+#include "client/base/json.h"
+#include "client/base/strings.h"
+#include "server/build/process/installer.h"
+
+namespace sless::build {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Code;
+
+std::optional<std::string> ReadFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return std::nullopt;
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+tl::unexpected<base::Error> Bad(const std::string& file, const std::string& message) {
+  return base::Err(base::Error{Code::kFailedPrecondition, file + ": " + message, "", "BuildFailed", {file, 0, {}}});
+}
+
+// A length before each part: no two lists of parts give one text.
+std::string Key(std::initializer_list<std::string_view> parts) {
+  base::Sha256 hash;
+  for (const auto part : parts) {
+    hash.Update(fmt::format("{}:", part.size()));
+    hash.Update(part);
+  }
+  return hash.Hex();
+}
+
+base::Result<std::optional<Manifest>> ReadRequirements(const std::string& code_dir, const std::string& runtime,
+                                                       const std::string& source_hash) {
+  const auto text = ReadFile(code_dir + "/requirements.txt");
+  if (!text) return std::optional<Manifest>();
+  bool any = false, other_files = false;
+  for (const auto& raw : base::Split(*text, '\n')) {
+    const std::string line(base::Trim(raw));
+    if (line.empty() || line[0] == '#') continue;
+    any = true;
+    // Options (-r, -c, -e) and local paths name files of the source: then the layer depends on all of it.
+    other_files = other_files || line[0] == '-' || line[0] == '.' || line[0] == '/' || line.find("file:") != std::string::npos;
+  }
+  if (!any) return std::optional<Manifest>();
+  Manifest manifest{runtime, "requirements.txt", *text, false, ""};
+  manifest.key = Key({"1", runtime, *text, other_files ? source_hash : ""});
+  return std::optional(std::move(manifest));
+}
+
+bool HasDependencies(const nlohmann::json& package) {
+  for (const char* name : {"dependencies", "optionalDependencies"}) {
+    const auto it = package.find(name);
+    if (it != package.end() && it->is_object() && !it->empty()) return true;
+  }
+  return false;
+}
+
+base::Result<std::optional<Manifest>> ReadPackage(const std::string& code_dir, const std::string& runtime, const LogLine& log) {
+  const auto text = ReadFile(code_dir + "/package.json");
+  if (!text) return std::optional<Manifest>();
+  const auto package = base::ParseJson(*text);
+  if (!package) return Bad("package.json", package.error().message);
+  if (!package->is_object()) return Bad("package.json", "want a JSON object");
+  if (!HasDependencies(*package)) return std::optional<Manifest>();
+  if (fs::is_directory(code_dir + "/node_modules")) {
+    log("the source brings its own node_modules; nothing is installed");
+    return std::optional<Manifest>();
+  }
+  for (const auto& [name, version] : (*package).value("dependencies", nlohmann::json::object()).items()) {
+    if (version.is_string() && (version.get<std::string>().starts_with("file:") || version.get<std::string>().starts_with("link:"))) {
+      return Bad("package.json", fmt::format("dependency \"{}\" is a local path, which cannot be installed apart from the code; "
+                                             "import it by a relative path instead", name));
+    }
+  }
+  Manifest manifest{runtime, "package.json", *text, false, ""};
+  std::string lock;
+  for (const char* name : {"npm-shrinkwrap.json", "package-lock.json"}) {
+    if (const auto found = ReadFile(code_dir + "/" + name); found && !manifest.locked) {
+      manifest.locked = true;
+      lock = *found;
+    }
+  }
+  if (!manifest.locked && fs::exists(code_dir + "/yarn.lock")) log("yarn.lock is not used: npm reads package-lock.json");
+  // Scripts, version or description of the package change nothing that is installed.
+  nlohmann::json relevant = nlohmann::json::object();
+  for (const char* name : {"dependencies", "optionalDependencies", "peerDependencies", "overrides", "workspaces"}) {
+    if (package->contains(name)) relevant[name] = (*package)[name];
+  }
+  manifest.key = Key({"1", runtime, base::DumpJson(relevant), lock, ReadFile(code_dir + "/.npmrc").value_or("")});
+  return std::optional(std::move(manifest));
+}
+
+}  // namespace
+
+base::Result<std::optional<Manifest>> ReadManifest(const std::string& code_dir, const std::string& runtime,
+                                                   const std::string& source_hash, const LogLine& log) {
+  return runtime == "nodejs20" ? ReadPackage(code_dir, runtime, log) : ReadRequirements(code_dir, runtime, source_hash);
+}
+
+}  // namespace sless::build
