@@ -75,7 +75,8 @@ base::Result<std::optional<Manifest>> ReadPackage(const std::string& code_dir, c
     log("the source brings its own node_modules; nothing is installed");
     return std::optional<Manifest>();
   }
-  for (const auto& [name, version] : (*package).value("dependencies", nlohmann::json::object()).items()) {
+  const auto dependencies = package->value("dependencies", nlohmann::json::object());
+  for (const auto& [name, version] : dependencies.items()) {
     if (version.is_string() && (version.get<std::string>().starts_with("file:") || version.get<std::string>().starts_with("link:"))) {
       return Bad("package.json", fmt::format("dependency \"{}\" is a local path, which cannot be installed apart from the code; "
                                              "import it by a relative path instead", name));
