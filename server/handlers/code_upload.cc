@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "client/base/json.h"
+#include "client/base/strings.h"
+#include "client/source/source.h"
+#include "server/handlers/routes.h"
+
+namespace sless::handlers {
+namespace {
+
+using base::Code;
+using http::Response;
+
+base::Result<std::pair<std::string, std::string>> Target(const http::Request& request) {
+  auto ns = request.Param("namespace");
+  auto hash = request.Param("hash");
+  if (const auto problem = base::DnsLabelProblem(ns); !problem.empty()) {
+    return base::Err(Code::kInvalidArgument, "namespace: " + problem, "/metadata/namespace");
+  }
+  const bool hex = hash.size() == 71 && hash.starts_with("sha256:") &&
+                   hash.find_first_not_of("0123456789abcdef", 7) == std::string::npos;
+  if (!hex) return base::Err(Code::kInvalidArgument, "the hash must be sha256: and 64 lower-case hex digits");
+  return std::make_pair(std::move(ns), std::move(hash));
+}
+
+Response There(int status, const std::string& hash) {
+  nlohmann::json body;
+  body["hash"] = hash;
+  return Response::Json(status, base::DumpJson(body));
+}
+
+http::Reply Head(const Deps& deps, const http::Request& request) {
+  ASSIGN_OR_RETURN(const auto target, Target(request));
+  ASSIGN_OR_RETURN(const bool there, deps.artifacts.Has(target.first, target.second));
+  if (there) return There(200, target.second);
+  return base::Err(Code::kNotFound, "no code was uploaded under this hash");
+}
+
+http::Reply Upload(const Deps& deps, const http::Request& request, http::BodyReader& body) {
+  ASSIGN_OR_RETURN(const auto target, Target(request));
+  const auto& [ns, hash] = target;
+  ASSIGN_OR_RETURN(const bool there, deps.artifacts.Has(ns, hash));
+  if (there) return There(200, hash);
+  ASSIGN_OR_RETURN(const auto writer, deps.artifacts.Create(ns));
+  for (;;) {
+    ASSIGN_OR_RETURN(const auto chunk, body.Read());
+    if (chunk.empty()) break;
+    RETURN_IF_ERROR(writer->Write(chunk));
+  }
+  ASSIGN_OR_RETURN(const auto path, writer->Path());
+  auto tree = source::ReadZip(path);
+  if (!tree) {
+    // A limit of the contents is a fault of the archive, not of the size of this request.
+    auto error = tree.error();
+    if (error.code == Code::kTooLarge) error.code = Code::kInvalidArgument;
+    if (error.reason.empty()) error.reason = "BadArchive";
+    return error;
+  }
+  const auto found = source::TreeHash(*tree);
+  if (found != hash) {
+    return base::Err(Code::kFailedPrecondition,
+                     fmt::format("the uploaded tree has the hash {}, but it was sent under {}; did a file change while it was packed?", found, hash),
+                     "", "HashMismatch");
+  }
+  RETURN_IF_ERROR(writer->Commit(hash));
+  return There(201, hash);
+}
+
+}  // namespace
+
+void AddCodeRoutes(Routes& routes) {
+  const auto path = "/v1/namespaces/{namespace}/code/{hash}";
+  routes.Add("GET", path, {"Is the code of this tree hash there? (use HEAD)", 200, "Code"},
+             [&deps = routes.deps()](http::Request& request) { return Head(deps, request); });
+  routes.AddUpload("PUT", path, {"Upload a zip of the tree with this hash; nothing is read where it is there already", 201, "Code"},
+                   64 * 1024 * 1024,
+                   [&deps = routes.deps()](http::Request& request, http::BodyReader& body) { return Upload(deps, request, body); });
+}
+
+}  // namespace sless::handlers

@@ -1,0 +1,79 @@
+#include "server/handlers/kinds.h"
+
+#include "client/api/fields.h"
+#include "client/api/function.h"
+#include "client/api/job.h"
+#include "client/api/routes.h"
+#include "client/api/trigger.h"
+#include "server/domain/validate.h"
+#include "server/handlers/schema.h"
+#include "server/store/typed.h"
+
+namespace sless::handlers {
+namespace {
+
+template <class T>
+Kind Make(base::Status (*validate)(const typename T::Spec&), std::vector<std::string_view> final_phases,
+          base::Status (*check_update)(const T& before, const typename T::Spec& after)) {
+  using Spec = typename T::Spec;
+  const auto parse = [](const std::string& text) { return api::FromJsonText<Spec>(text, api::Unknown::kIgnore, "/spec"); };
+  Kind kind;
+  kind.name = store::KindOf<T>::value;
+  kind.plural = api::Plural(kind.name);
+  kind.final_phases = std::move(final_phases);
+  kind.read_spec = [validate](const nlohmann::json& in) -> base::Result<std::string> {
+    ASSIGN_OR_RETURN(const auto spec, api::FromJson<Spec>(in, api::Unknown::kError, "/spec"));
+    RETURN_IF_ERROR(validate(spec));
+    return api::ToJsonText(spec);
+  };
+  kind.new_status = [] { return api::ToJsonText(typename T::Status{}); };
+  kind.write = [](const store::StoredObject& stored) -> base::Result<nlohmann::json> {
+    ASSIGN_OR_RETURN(const auto object, store::FromStored<T>(stored));
+    auto json = api::ToJson(object);
+    json["kind"] = stored.key.kind;
+    return json;
+  };
+  kind.same_spec = [parse](const std::string& a, const std::string& b) {
+    const auto x = parse(a);
+    const auto y = parse(b);
+    return x && y && *x == *y;
+  };
+  kind.check_update = [parse, check_update](const store::StoredObject& before, const std::string& text) -> base::Status {
+    if (check_update == nullptr) return base::Ok();
+    ASSIGN_OR_RETURN(const auto object, store::FromStored<T>(before));
+    ASSIGN_OR_RETURN(const auto spec, parse(text));
+    return check_update(object, spec);
+  };
+  kind.needs_code = [parse](const std::string& text) -> std::string {
+    if constexpr (std::is_same_v<T, api::Function>) {
+      const auto spec = parse(text);
+      if (spec && spec->source.type != "code") return spec->source.hash;
+    }
+    return "";
+  };
+  kind.schema = [] {
+    auto schema = SchemaVisitor::Schema<T>();
+    schema["properties"]["kind"] = {{"type", "string"}, {"description", "what it is"}, {"enum", {store::KindOf<T>::value}}};
+    return schema;
+  };
+  return kind;
+}
+
+}  // namespace
+
+const std::vector<Kind>& Kinds() {
+  static const std::vector<Kind> kinds{
+      Make<api::Function>(&domain::ValidateFunction, {"Ready", "Failed"}, nullptr),
+      Make<api::Trigger>(&domain::ValidateTrigger, {"Ready", "Disabled", "Failed"},
+                         [](const api::Trigger& before, const api::TriggerSpec& after) {
+                           return domain::ValidateTriggerUpdate(before.spec, after);
+                         }),
+      Make<api::Job>(&domain::ValidateJob, {"Succeeded", "Failed", "Skipped"},
+                     [](const api::Job& before, const api::JobSpec& after) {
+                       return domain::ValidateJobUpdate(before.status, after);
+                     }),
+  };
+  return kinds;
+}
+
+}  // namespace sless::handlers
