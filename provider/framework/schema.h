@@ -126,6 +126,8 @@ AttributeType MapOf(cty::Type element);
 AttributeType ObjectOf(cty::Type::Attributes attributes);
 AttributeType SingleNested(std::vector<Attribute> attributes);
 AttributeType ListNested(std::vector<Attribute> attributes);
+/// Avoid optional and computed parts inside: hosts pair the elements of sets by their configured parts, and two elements that
+/// differ only there may be taken for one.
 AttributeType SetNested(std::vector<Attribute> attributes);
 AttributeType MapNested(std::vector<Attribute> attributes);
 

@@ -79,6 +79,17 @@ void RunModifiers(PlanNode& node, const Roots& roots, PlanResponse& response) {
   for (auto& [name, child] : node.children) RunModifiers(child, roots, response);
 }
 
+// Two elements that a default has made equal would be one in the plan, which the host takes for a bug of the provider.
+void CheckSets(const PlanNode& node, Diagnostics& diagnostics) {
+  if (node.shape == PlanNode::Shape::kSet && node.Collapse().size() < node.children.size()) {
+    diagnostics.AddError(node.path, "Duplicate Set Element",
+                         fmt::format("Attribute {} has two elements that are the same once defaults are filled in: remove "
+                                     "one of them.",
+                                     node.path.ToString()));
+  }
+  for (const auto& [name, child] : node.children) CheckSets(child, diagnostics);
+}
+
 cty::Value PlanAttributes(const ResourceEntry& entry, const PlanRequest& request, PlanResponse& response) {
   PlanNode root = BuildTree(entry.schema, request.config, request.prior, request.proposed);
   ApplyDefaults(root);
@@ -87,6 +98,7 @@ cty::Value PlanAttributes(const ResourceEntry& entry, const PlanRequest& request
   if (!(root.Collapse() == request.prior)) MarkComputed(root);
   const cty::Value before = root.Collapse();
   RunModifiers(root, Roots{request.config, request.prior, before}, response);
+  CheckSets(root, response.diagnostics);
   return root.Collapse();
 }
 

@@ -1,7 +1,15 @@
 #include "provider/framework/testing/fake_resource.h"
 
+#include <atomic>
+
 namespace sless::framework::testing {
 namespace {
+
+// Never the same twice, so that no decided value coincides with another one or with a configured one by chance.
+int64_t NextNumber() {
+  static std::atomic<int64_t> last = 1000;
+  return ++last;
+}
 
 class Decider {
  public:
@@ -27,12 +35,12 @@ class Decider {
     using Kind = cty::Type::Kind;
     switch (type.kind()) {
       case Kind::kString:
-      case Kind::kDynamic: return cty::Value::String("computed-" + std::to_string(++counter_));
-      case Kind::kNumber: return cty::Value::Int(++counter_);
+      case Kind::kDynamic: return cty::Value::String("computed-" + std::to_string(NextNumber()));
+      case Kind::kNumber: return cty::Value::Int(NextNumber());
       case Kind::kBool: return cty::Value::Bool(true);
-      case Kind::kList: return cty::Value::List({});
-      case Kind::kSet: return cty::Value::Set({});
-      case Kind::kMap: return cty::Value::Map({});
+      case Kind::kList: return cty::Value::List({Fresh(type.element())});
+      case Kind::kSet: return cty::Value::Set({Fresh(type.element())});
+      case Kind::kMap: return cty::Value::Map({{"computed", Fresh(type.element())}});
       case Kind::kObject: break;
       case Kind::kTuple: return cty::Value::Null();
     }
@@ -40,7 +48,6 @@ class Decider {
     for (const auto& [name, part] : type.attributes()) members.emplace(name, Fresh(part));
     return cty::Value::Object(std::move(members));
   }
-  int64_t counter_ = 0;
 };
 
 }  // namespace

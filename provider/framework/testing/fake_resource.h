@@ -12,7 +12,7 @@
 namespace sless::framework::testing {
 
 /// Each hook that is not set does what a well-behaved resource over an obedient server does: create and update store the
-/// plan with unknown strings as "computed-N" (other unknowns null or empty), read returns the state, delete succeeds.
+/// plan with the unknown parts decided (DecideUnknowns), read returns the state, delete succeeds.
 class FakeResource : public Resource {
  public:
   struct Hooks {
@@ -48,7 +48,8 @@ class FakeResource : public Resource {
   Hooks hooks_;
 };
 
-/// `plan` with every unknown decided: "computed-N" for strings, N for numbers, true, and empty containers.
+/// `plan` with every unknown decided: "computed-N" for strings, N for numbers (N never the same twice), true, containers
+/// of one such element.
 cty::Value DecideUnknowns(const cty::Type& type, const cty::Value& plan);
 
 /// A provider of fake resources; everything else may be added through the members before it is used.
