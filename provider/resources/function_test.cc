@@ -340,6 +340,7 @@ TEST_F(FunctionTest, AServerThatIsNotThereIsAskedOnce) {
   EXPECT_TRUE(HasError(plan.diagnostics, "name", "http://sless.test")) << plan.Problems();
   driver.Plan(Config());
   EXPECT_EQ(world.backend.TakeCalls(), std::vector<std::string>{"info"}) << "an error is kept for a while";
+  EXPECT_LT(world.backend.info_deadline.at - base::SteadyPoint{}, std::chrono::seconds(12)) << "a server that is silent is given up soon";
 }
 
 TEST_F(FunctionTest, AWrongTokenNamesTheSetting) {

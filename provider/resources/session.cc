@@ -62,14 +62,13 @@ bool Session::Check(std::stop_token stop, framework::Diagnostics& diagnostics) {
   if (info) return true;
   auto error = info.error();
   const bool token = error.code == base::Code::kUnauthenticated || error.code == base::Code::kPermissionDenied;
-  if (token) {
-    error.message += fmt::format("\n\nThe server at {} does not take the token. Look at the provider's token (SLESS_TOKEN).",
+  // The client names the setting too, but not for each kind of failure.
+  const bool hinted = error.message.find(token ? "SLESS_TOKEN" : "SLESS_ENDPOINT") != std::string::npos;
+  if (!hinted && token) {
+    error.message += fmt::format("\n\nThe server at {} does not take the token: check the provider's token (SLESS_TOKEN).", settings_.endpoint);
+  } else if (!hinted) {
+    error.message += fmt::format("\n\nNo answer from {}: check the provider's endpoint (SLESS_ENDPOINT), and whether slessd runs there.",
                                  settings_.endpoint);
-  } else {
-    error.message += fmt::format(
-        "\n\nNo answer from {}. Look at the provider's endpoint (SLESS_ENDPOINT), and whether slessd runs there and can be "
-        "reached from here.",
-        settings_.endpoint);
   }
   AddError(diagnostics, error, token ? "log in to the sless server" : "reach the sless server", {});
   return false;

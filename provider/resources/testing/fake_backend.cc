@@ -54,7 +54,8 @@ base::Status FakeBackend::UploadCode(const std::string&, const std::string&, con
   }
 }
 
-base::Result<rest::ServerInfo> FakeBackend::Info(const rest::Call&) {
+base::Result<rest::ServerInfo> FakeBackend::Info(const rest::Call& call) {
+  info_deadline = call.deadline;
   RETURN_IF_ERROR(Enter("info"));
   return rest::ServerInfo{"0.1.0", external_url, {"python3.11", "nodejs20"}};
 }

@@ -69,6 +69,7 @@ class FakeBackend final : public Backend {
   bool builds_hang = false;
   std::string external_url = "http://sless.test";
   int runs_started = 0;
+  base::Deadline info_deadline;                 ///< of the last info
 
  private:
   template <class T>
