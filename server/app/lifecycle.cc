@@ -1,0 +1,67 @@
+#include "server/app/lifecycle.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <future>
+#include <optional>
+
+#include "server/app/server.h"
+
+namespace sless::app {
+namespace {
+
+sigset_t StopSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  return set;
+}
+
+/// The next stop signal, nullopt after `wait`.
+std::optional<int> NextSignal(std::chrono::milliseconds wait) {
+  const auto set = StopSignals();
+  const timespec time{wait.count() / 1000, (wait.count() % 1000) * 1'000'000};
+  const int signal = sigtimedwait(&set, nullptr, &time);
+  return signal > 0 ? std::optional(signal) : std::nullopt;
+}
+
+}  // namespace
+
+void BlockSignals() {
+  const auto set = StopSignals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+int ServeUntilSignal(config::Options options, Environment environment, base::Logger& log) {
+  const auto grace = std::chrono::seconds(options.shutdown_grace_sec);
+  auto server = Server::Start(std::move(options), std::move(environment), log);
+  if (!server) {
+    fmt::print(stderr, "slessd: {}\n", server.error().message);
+    return 1;
+  }
+  std::optional<int> signal;
+  while (!signal) signal = NextSignal(std::chrono::milliseconds(60'000));
+
+  log.Info("stopping", {{"signal", *signal}, {"grace_sec", grace.count()}});
+  const base::SystemClock clock;
+  const auto deadline = base::Deadline::After(clock, grace);
+  auto stopped = std::async(std::launch::async, [&] { (*server)->Stop(deadline); });
+  while (stopped.wait_for(std::chrono::milliseconds(0)) != std::future_status::ready) {
+    if (const auto again = NextSignal(std::chrono::milliseconds(20))) {
+      log.Warn("second signal, ending at once", {{"signal", *again}});
+      _exit(128 + *again);
+    }
+  }
+  server->reset();
+  log.Info("stopped");
+  return 0;
+}
+
+}  // namespace sless::app
