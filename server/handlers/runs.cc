@@ -68,10 +68,14 @@ http::Reply RetryRun(const Deps& deps, const http::Request& request) {
   if (retry.run_id < 1) return base::Err(Code::kInvalidArgument, "runId must be at least 1", "/runId");
   if (retry.attempt < 1) return base::Err(Code::kInvalidArgument, "attempt must be at least 1", "/attempt");
   const auto name = domain::RunName(request.Param("name"), retry.run_id);
+  // The attempt is made with the job as it is now: a wrong event may be what made the last one fail.
+  ASSIGN_OR_RETURN(const auto job, store::GetTyped<api::Job>(deps.store, request.Param("namespace"), request.Param("name")));
   const auto run = store::Mutate<api::Run>(deps.store, request.Param("namespace"), name, [&](api::Run& r) -> base::Status {
     if (retry.attempt <= std::max(r.status.attempt, r.spec.max_attempts)) return base::Ok();
     if (r.status.phase == "Failed" && retry.attempt == r.status.attempt + 1) {
       r.spec.max_attempts = retry.attempt;
+      r.spec.event_json = job.spec.event_json;
+      r.spec.function = job.spec.function;
       return base::Ok();
     }
     return base::Err(Code::kFailedPrecondition,
