@@ -146,8 +146,12 @@ int Activator::PlanServing(FunctionState& f, base::SteadyPoint now, base::Steady
   if (f.route->switched_off) return 0;
   if (!f.waiters.empty()) due = std::min(due, now + kRecheck);
   const int needed = f.Needed();
-  if (needed >= pool.want) return needed;
   const auto idle = std::chrono::nanoseconds(f.route->scaling.idle_timeout);
+  if (needed >= pool.want) {
+    // Nothing tells when calls end: look again when the first replica may have been idle long enough.
+    if (needed > f.route->scaling.min_replicas) due = std::min(due, now + std::max<std::chrono::nanoseconds>(idle, kRecheck));
+    return needed;
+  }
   if (auto* replica = pool.IdleReplica(idle, now)) {
     replica->retiring = true;
     replica->usable = false;

@@ -1,0 +1,449 @@
+#include "server/gateway/gateway.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "client/base/testing/result_matchers.h"
+#include "server/gateway/testing/fake_runtime.h"
+#include "server/http/testing/raw_client.h"
+
+namespace sless::gateway {
+namespace {
+
+using namespace std::chrono_literals;
+using base::Code;
+using base::IsError;
+using base::IsOk;
+using http::Call;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class FakeAuth final : public auth::Authenticator {
+ public:
+  base::Result<auth::Caller> Check(std::string_view authorization) override {
+    if (authorization == "Bearer good") return auth::Caller{"t"};
+    return base::Err(Code::kUnauthenticated, "send a token");
+  }
+};
+
+bool Eventually(const std::function<bool()>& holds, std::chrono::milliseconds bound = 8s) {
+  const auto end = std::chrono::steady_clock::now() + bound;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(2ms);
+  }
+  return true;
+}
+
+class GatewayTest : public testing::Test {
+ protected:
+  explicit GatewayTest(GatewayOptions options = {}) {
+    gateway = MakeGateway({io, runtime, auth, metrics, clock, log}, std::move(options));
+    http::Router router;
+    gateway->RegisterRoutes(router);
+    auto started = http::Server::Start({.workers = 4}, std::move(router), {io, log, metrics});
+    EXPECT_THAT(started, IsOk());
+    server = std::move(*started);
+  }
+  ~GatewayTest() override {
+    server->Stop(0ms);
+    gateway->Stop();
+    gateway.reset();
+  }
+
+  static FunctionRoute MakeRoute(int64_t revision, std::vector<HttpRoute> http = {HttpRoute{"all", true, {}}}) {
+    FunctionRoute route;
+    route.ns = "default";
+    route.name = "f";
+    if (revision > 0) route.revision = runtime::RevisionKey{"default", "f", revision};
+    route.spec.timeout_sec = 5;
+    route.http = std::move(http);
+    return route;
+  }
+  static runtime::RevisionKey Rev(int64_t n) { return {"default", "f", n}; }
+  http::Answer Get(const std::string& path, std::string_view extra = "") { return Call(server->address(), "GET", path, "", extra); }
+  Prepared PrepareUntilDone(int64_t revision, const Scaling& scaling = {}) {
+    Prepared prepared;
+    EXPECT_TRUE(Eventually([&] {
+      auto result = gateway->Prepare(Rev(revision), MakeRoute(revision).spec, scaling);
+      EXPECT_THAT(result, IsOk());
+      prepared = *result;
+      return prepared.readiness != Readiness::kStarting;
+    }));
+    return prepared;
+  }
+
+  base::NullLogger log;
+  base::SystemClock clock;
+  observe::Registry metrics;
+  http::IoPool io{2};
+  FakeRuntime runtime;
+  FakeAuth auth;
+  std::unique_ptr<Gateway> gateway;
+  std::unique_ptr<http::Server> server;
+};
+
+TEST_F(GatewayTest, UnknownAndPrivateFunctionsAre404WithAWayOut) {
+  EXPECT_EQ(Get("/fn/default/f").status, 404);
+  gateway->Publish(MakeRoute(1, {}));
+  const auto answer = Get("/fn/default/f/x");
+  EXPECT_EQ(answer.status, 404);
+  EXPECT_THAT(answer.body, HasSubstr("private"));
+  EXPECT_THAT(answer.body, HasSubstr("sless_trigger"));
+  EXPECT_EQ(runtime.starts, 0);
+}
+
+TEST_F(GatewayTest, OneStartForAHundredColdCalls) {
+  auto route = MakeRoute(1);
+  route.spec.concurrency = 100;
+  route.scaling.max_replicas = 1;
+  gateway->Publish(std::move(route));
+  std::atomic<int> ok{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 100; ++i) {
+      threads.emplace_back([&] { ok += Get("/fn/default/f/p").status == 200; });
+    }
+  }
+  EXPECT_EQ(ok, 100);
+  EXPECT_EQ(runtime.starts, 1);
+}
+
+TEST_F(GatewayTest, ConcurrencyIsKeptAndLoadScalesUp) {
+  auto route = MakeRoute(1);
+  route.spec.concurrency = 2;
+  route.scaling.max_replicas = 3;
+  gateway->Publish(std::move(route));
+  std::atomic<int> ok{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 30; ++i) threads.emplace_back([&] { ok += Get("/fn/default/f?sleep=50").status == 200; });
+  }
+  EXPECT_EQ(ok, 30);
+  EXPECT_EQ(runtime.starts, 3);
+  EXPECT_LE(runtime.most_at_once, 2);
+}
+
+TEST_F(GatewayTest, IdleReplicasStopDownToTheLeast) {
+  auto route = MakeRoute(1);
+  route.scaling = {1, 3, 1s};
+  gateway->Publish(route);
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 3; ++i) threads.emplace_back([&] { Get("/fn/default/f?sleep=200"); });
+  }
+  EXPECT_EQ(runtime.Running(Rev(1)), 3);
+  EXPECT_TRUE(Eventually([&] { return runtime.Running(Rev(1)) == 1; }));
+  std::this_thread::sleep_for(1200ms);
+  EXPECT_EQ(runtime.Running(Rev(1)), 1);
+  route.scaling = {0, 3, 0s};  // all triggers are off: cost nothing at once
+  gateway->Publish(route);
+  EXPECT_TRUE(Eventually([&] { return runtime.Running(Rev(1)) == 0; }, 500ms));
+  EXPECT_EQ(Get("/fn/default/f").status, 200) << "a call wakes it";
+}
+
+TEST_F(GatewayTest, SwitchUnderLoadFailsNothingAndMixesNothing) {
+  gateway->Publish(MakeRoute(1));
+  ASSERT_EQ(Get("/fn/default/f").status, 200);
+  std::atomic<bool> stop{false};
+  std::atomic<int> bad{0}, good{0};
+  std::atomic<int64_t> published{1};
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        const auto least = published.load();
+        const auto answer = Get("/fn/default/f/x?sleep=3");
+        const auto revision = std::atoll(answer.body.c_str());
+        const bool fine = answer.status == 200 && revision >= least && answer.Header("X-Sless-Revision") == std::to_string(revision);
+        fine ? ++good : ++bad;
+        if (!fine) ADD_FAILURE() << answer.head << "\n" << answer.body << " least " << least;
+      }
+    });
+  }
+  for (int64_t revision = 2; revision <= 6; ++revision) {
+    EXPECT_EQ(PrepareUntilDone(revision).readiness, Readiness::kReady);
+    gateway->Publish(MakeRoute(revision));
+    published = revision;
+    std::this_thread::sleep_for(30ms);
+  }
+  stop = true;
+  threads.clear();
+  EXPECT_EQ(bad, 0);
+  EXPECT_GT(good, 50);
+  EXPECT_TRUE(Eventually([&] {
+    for (int64_t r = 1; r < 6; ++r) {
+      if (runtime.Running(Rev(r)) > 0) return false;
+    }
+    return true;
+  })) << "an old revision still runs";
+}
+
+TEST_F(GatewayTest, FailedPrepareTellsWhyAndLeavesTheOldServing) {
+  gateway->Publish(MakeRoute(1));
+  ASSERT_EQ(Get("/fn/default/f").status, 200);
+  runtime.fail_start = true;
+  const auto prepared = PrepareUntilDone(2);
+  EXPECT_EQ(prepared.readiness, Readiness::kFailed);
+  ASSERT_TRUE(prepared.failure);
+  EXPECT_THAT(prepared.failure->message, HasSubstr("ImportError"));
+  EXPECT_EQ(prepared.failure->file, "handler.py");
+  gateway->Abandon(Rev(2));
+  gateway->Abandon(Rev(1));  // serves: not touched
+  EXPECT_TRUE(Eventually([&] { return runtime.Observe(Rev(2)).empty(); }));
+  EXPECT_THAT(Get("/fn/default/f").body, StartsWith("1 "));
+}
+
+TEST_F(GatewayTest, CrashLoopIsA503WithTheReasonAtOnce) {
+  runtime.fail_start = true;
+  gateway->Publish(MakeRoute(1));
+  const auto began = std::chrono::steady_clock::now();
+  const auto answer = Get("/fn/default/f");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_THAT(answer.body, HasSubstr("ImportError"));
+  EXPECT_THAT(answer.body, HasSubstr("\"reason\":\"StartFailed\""));
+  EXPECT_THAT(answer.body, Not(HasSubstr("secret log line"))) << "the log is for those with a token";
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 3s);
+  EXPECT_THAT(gateway->Observe("default", "f").note, HasSubstr("ImportError"));
+  const auto invoked = gateway->Invoke({"default", "f", "{}", "r", "invoke"}, {});
+  ASSERT_THAT(invoked, IsError(Code::kUnavailable, HasSubstr("ImportError")));
+  EXPECT_EQ(invoked.error().source.log_tail.size(), 1u);
+}
+
+TEST_F(GatewayTest, RuntimeThatRefusesIs503AndIsAskedAgain) {
+  runtime.refuse = true;
+  gateway->Publish(MakeRoute(1));
+  const auto answer = Get("/fn/default/f");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_THAT(answer.body, HasSubstr("no room"));
+  runtime.refuse = false;
+  EXPECT_TRUE(Eventually([&] { return Get("/fn/default/f").status == 200; }));
+}
+
+TEST_F(GatewayTest, NotReadyAndSwitchedOffSayWhich) {
+  auto route = MakeRoute(0);
+  route.not_ready_reason = "the build failed";
+  gateway->Publish(route);
+  EXPECT_THAT(Get("/fn/default/f").body, HasSubstr("the build failed"));
+  route = MakeRoute(1);
+  route.switched_off = true;
+  gateway->Publish(route);
+  const auto answer = Get("/fn/default/f");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_THAT(answer.body, HasSubstr("replicas = 0"));
+  EXPECT_EQ(runtime.starts, 0);
+}
+
+TEST_F(GatewayTest, ReplicaDeathInTheMiddleIs502AndRefusedCallsAreRepeated) {
+  gateway->Publish(MakeRoute(1));
+  ASSERT_EQ(Get("/fn/default/f").status, 200);
+  runtime.refuse_next = true;
+  EXPECT_EQ(Get("/fn/default/f").status, 200) << "refused before it began";
+  http::RawClient client(server->address());
+  client.Send("GET /fn/default/f?sleep=3000 HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return gateway->Observe("default", "f").in_flight == 1 && runtime.calls == 3; }));
+  std::jthread crash([&] { runtime.Crash(Rev(1), 60s); });
+  const auto answer = http::ParseAnswer(client.ReadResponse());
+  EXPECT_EQ(answer.status, 502);
+  EXPECT_THAT(answer.body, HasSubstr("ReplicaDied"));
+}
+
+TEST_F(GatewayTest, TimeoutIs504AndTheCallIsEnded) {
+  auto route = MakeRoute(1);
+  route.spec.timeout_sec = 1;
+  gateway->Publish(route);
+  const auto answer = Get("/fn/default/f?sleep=8000");
+  EXPECT_EQ(answer.status, 504);
+  EXPECT_THAT(answer.body, HasSubstr("timeout_sec = 1"));
+  EXPECT_TRUE(Eventually([&] { return runtime.cancelled == 1; }));
+  EXPECT_EQ(gateway->Observe("default", "f").in_flight, 0);
+}
+
+TEST_F(GatewayTest, ClientThatLeavesEndsTheCallAndTheWait) {
+  gateway->Publish(MakeRoute(1));
+  ASSERT_EQ(Get("/fn/default/f").status, 200);
+  http::RawClient client(server->address());
+  client.Send("GET /fn/default/f?sleep=8000 HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return gateway->Observe("default", "f").in_flight == 1; }));
+  client.Close();
+  EXPECT_TRUE(Eventually([&] { return runtime.cancelled == 1 && gateway->Observe("default", "f").in_flight == 0; }));
+  runtime.start_time = 5s;
+  auto route = MakeRoute(2);
+  gateway->Publish(route);
+  http::RawClient waiting(server->address());
+  waiting.Send("GET /fn/default/f HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return gateway->Observe("default", "f").waiting == 1; }));
+  waiting.Close();
+  EXPECT_TRUE(Eventually([&] { return gateway->Observe("default", "f").waiting == 0; }));
+}
+
+TEST_F(GatewayTest, HeadersAreOursWhereTheyMatter) {
+  gateway->Publish(MakeRoute(1));
+  const auto answer = Get("/fn/default/f/a%20b?q=1", "X-Sless-Source: job\r\nX-Sless-Evil: 1\r\nX-Forwarded-For: 1.2.3.4\r\nX-Request-Id: abc\r\n"
+                          "Connection: keep-alive, X-Drop\r\nX-Drop: 1\r\nTE: trailers\r\nX-Keep: yes\r\nAuthorization: Basic x\r\n");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body, "1 /a%20b ");
+  EXPECT_EQ(answer.Header("Echo-X-Sless-Source"), "http");
+  EXPECT_EQ(answer.Header("Echo-X-Sless-Evil"), "");
+  EXPECT_EQ(answer.Header("Echo-X-Sless-Prefix"), "/fn/default/f");
+  EXPECT_EQ(answer.Header("Echo-X-Forwarded-For"), "127.0.0.1");
+  EXPECT_EQ(answer.Header("Echo-X-Forwarded-Host"), "test");
+  EXPECT_EQ(answer.Header("Echo-X-Request-Id"), "abc");
+  EXPECT_EQ(answer.Header("Echo-X-Drop"), "");
+  EXPECT_EQ(answer.Header("Echo-TE"), "");
+  EXPECT_EQ(answer.Header("Echo-X-Keep"), "yes");
+  EXPECT_EQ(answer.Header("Echo-Authorization"), "Basic x");
+  EXPECT_EQ(answer.Header("X-Request-Id"), "abc");
+  EXPECT_EQ(answer.Header("X-Sless-Revision"), "1");
+  EXPECT_EQ(Call(server->address(), "HEAD", "/fn/default/f").status, 200);
+}
+
+TEST_F(GatewayTest, BodiesPassBothWaysWithinLimits) {
+  gateway->Publish(MakeRoute(1));
+  const std::string body(3'000'000, 'b');
+  EXPECT_EQ(Call(server->address(), "POST", "/fn/default/f", body).body, "1 / " + body);
+  EXPECT_EQ(Call(server->address(), "POST", "/fn/default/f", std::string(6 * 1024 * 1024 + 1, 'b')).status, 413);
+  EXPECT_EQ(Get("/fn/default/f?size=20000000").body.size(), 20'000'000u);
+  EXPECT_EQ(Get("/fn/default/f?error=1").status, 502);
+  EXPECT_EQ(Get("/fn/default/f?error=1").Header("X-Sless-Error"), "");
+}
+
+TEST_F(GatewayTest, SlowUploadHoldsNoReplica) {
+  gateway->Publish(MakeRoute(1));
+  http::RawClient slow(server->address());
+  slow.Send("POST /fn/default/f HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc");
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(gateway->Observe("default", "f").in_flight, 0);
+  EXPECT_EQ(runtime.starts, 0);
+}
+
+TEST_F(GatewayTest, TokenTriggersNeedATokenAndKeepItFromTheFunction) {
+  HttpRoute open{"open", true, {"none", {}, "/"}};
+  HttpRoute admin{"admin", true, {"token", {}, "/admin"}};
+  gateway->Publish(MakeRoute(1, {open, admin}));
+  EXPECT_EQ(Get("/fn/default/f/x").status, 200);
+  for (const char* path : {"/admin", "/admin/x", "/adm%69n", "//admin", "/admin%2Fx", "/%61dmin/x"}) {
+    EXPECT_EQ(Get(std::string("/fn/default/f") + path).status, 401) << path;
+  }
+  EXPECT_EQ(Get("/fn/default/f/administrator").status, 200);
+  for (const char* path : {"/x/../admin", "/x/%2e%2e/admin", "/x%2f..%2fadmin", "/..%5cadmin"}) {
+    EXPECT_EQ(Get(std::string("/fn/default/f") + path).status, 400) << path;
+  }
+  const auto answer = Get("/fn/default/f/admin", "Authorization: Bearer good\r\n");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.Header("Echo-Authorization"), "");
+}
+
+TEST_F(GatewayTest, TriggersByMethodAndState) {
+  HttpRoute get{"reader", true, {"none", {"GET"}, "/"}};
+  HttpRoute post{"writer", true, {"token", {"POST"}, "/"}};
+  HttpRoute off{"off", false, {"none", {}, "/off"}};
+  gateway->Publish(MakeRoute(1, {get, post, off}));
+  EXPECT_EQ(Get("/fn/default/f").status, 200);
+  EXPECT_EQ(Call(server->address(), "POST", "/fn/default/f", "x").status, 401);
+  const auto refused = Call(server->address(), "DELETE", "/fn/default/f");
+  EXPECT_EQ(refused.status, 405);
+  EXPECT_EQ(refused.Header("Allow"), "GET, POST");
+  const auto disabled = Get("/fn/default/f/off/x");
+  EXPECT_EQ(disabled.status, 503);
+  EXPECT_THAT(disabled.body, HasSubstr("\\\"off\\\""));
+}
+
+TEST_F(GatewayTest, ApiAndFunctionsDoNotReachEachOther) {
+  gateway->Publish(MakeRoute(1));
+  for (const char* path : {"/fn/default/f/../../../v1/info", "/v1/../fn/default/f", "/fn/default/..%2f..%2fv1", "/fn/default%2Ff", "/%66n/default/f",
+                           "/v1/namespaces/default/functions/f/invoke/../../../../fn/default/f", "/fn//f", "/fn/default/"}) {
+    const auto status = Get(path).status;
+    EXPECT_TRUE(status == 400 || status == 404) << path << " " << status;
+  }
+}
+
+TEST_F(GatewayTest, InvokeGivesResultsAndErrors) {
+  gateway->Publish(MakeRoute(1, {}));
+  const auto result = gateway->Invoke({"default", "f", "{}", "id", "job"}, {});
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->result_json, "{\"revision\":1}");
+  EXPECT_EQ(result->revision, 1);
+  EXPECT_EQ(result->log_tail.size(), 1u);
+  const auto raised = gateway->Invoke({"default", "f", "\"raise\"", "id", "job"}, {});
+  ASSERT_THAT(raised, IsError(Code::kFailedPrecondition, HasSubstr("fake")));
+  EXPECT_EQ(raised.error().reason, "HandlerError");
+  EXPECT_EQ(raised.error().source.line, 3);
+  EXPECT_THAT(gateway->Invoke({"default", "g", "{}", "id", "job"}, {}), IsError(Code::kNotFound, HasSubstr("default/g")));
+
+  const auto path = "/v1/namespaces/default/functions/f/invoke";
+  EXPECT_EQ(Call(server->address(), "POST", path, "{}").status, 401);
+  const auto answer = Call(server->address(), "POST", path, "{}", "Authorization: Bearer good\r\n");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body, "{\"revision\":1}");
+  EXPECT_EQ(answer.Header("X-Sless-Revision"), "1");
+  EXPECT_EQ(Call(server->address(), "POST", path, "{nonsense", "Authorization: Bearer good\r\n").status, 400);
+  EXPECT_EQ(Call(server->address(), "POST", path, "\"raise\"", "Authorization: Bearer good\r\n").status, 422);
+}
+
+TEST_F(GatewayTest, InvokeEndsOnAStopRequest) {
+  runtime.start_time = 20s;
+  gateway->Publish(MakeRoute(1));
+  std::stop_source source;
+  std::jthread later([&] {
+    Eventually([&] { return gateway->Observe("default", "f").waiting == 1; });
+    source.request_stop();
+  });
+  EXPECT_THAT(gateway->Invoke({"default", "f", "{}", "id", "job"}, source.get_token()), IsError(Code::kCancelled, HasSubstr("")));
+}
+
+TEST_F(GatewayTest, RemovedFunctionIsGoneAndStops) {
+  gateway->Publish(MakeRoute(1));
+  ASSERT_EQ(Get("/fn/default/f").status, 200);
+  gateway->Remove("default", "f");
+  EXPECT_EQ(Get("/fn/default/f").status, 404);
+  EXPECT_TRUE(Eventually([&] { return runtime.Observe(Rev(1)).empty(); }));
+  gateway->Publish(MakeRoute(1));
+  EXPECT_EQ(Get("/fn/default/f").status, 200) << "made again under the same number";
+}
+
+TEST_F(GatewayTest, TellsOfChanges) {
+  std::atomic<int> told{0};
+  gateway->OnChange([&](const std::string&, const std::string& name) { told += name == "f"; });
+  gateway->Publish(MakeRoute(1));
+  Get("/fn/default/f");
+  EXPECT_TRUE(Eventually([&] { return told > 0; }));
+  EXPECT_EQ(gateway->Observe("default", "f").ready, 1);
+  EXPECT_TRUE(Eventually([&] { return metrics.Text().find("sless_invocations_total{function=\"default/f\",source=\"http\",outcome=\"ok\"} 1") != std::string::npos; }));
+  EXPECT_THAT(metrics.Text(), HasSubstr("sless_cold_starts_total{function=\"default/f\"} 1"));
+}
+
+class FewWaiters : public GatewayTest {
+ protected:
+  FewWaiters() : GatewayTest({.max_waiting = 2, .restoring = true}) {}
+};
+TEST_F(FewWaiters, MoreThanTheLimitAre503) {
+  runtime.start_time = 10s;
+  gateway->Publish(MakeRoute(1));
+  http::RawClient a(server->address()), b(server->address());
+  a.Send("GET /fn/default/f HTTP/1.1\r\nHost: x\r\n\r\n");
+  b.Send("GET /fn/default/f HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return gateway->Observe("default", "f").waiting == 2; }));
+  const auto answer = Get("/fn/default/f");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_THAT(answer.body, HasSubstr("TooManyWaiting"));
+  EXPECT_EQ(answer.Header("Retry-After"), "1");
+}
+TEST_F(FewWaiters, WhileRestoringCallsWaitForTheirFunction) {
+  std::jthread later([&] {
+    std::this_thread::sleep_for(100ms);
+    gateway->Publish(MakeRoute(1));
+    gateway->Restored();
+  });
+  EXPECT_EQ(Get("/fn/default/f").status, 200);
+  later.join();
+  EXPECT_EQ(Get("/fn/default/g").status, 404);
+}
+
+}  // namespace
+}  // namespace sless::gateway

@@ -1,0 +1,188 @@
+#include "server/gateway/testing/fake_runtime.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "client/base/strings.h"
+
+namespace sless::gateway {
+
+using runtime::ReplicaState;
+
+struct FakeRuntime::Node {
+  runtime::Replica replica;
+  std::unique_ptr<http::Server> server;
+  std::atomic<int> running{0};
+  std::atomic<bool> dying{false};
+};
+
+namespace {
+
+http::Response RunnerError(int status, const std::string& reason) {
+  auto response = http::Response::Json(status, fmt::format(R"({{"code":"Internal","message":"fake","reason":"{}","file":"handler.py","line":3}})", reason));
+  response.headers.Add("X-Sless-Error", reason);
+  return response;
+}
+
+}  // namespace
+
+FakeRuntime::FakeRuntime() = default;
+FakeRuntime::~FakeRuntime() { Shutdown(base::Deadline::Never()); }
+
+http::Router FakeRuntime::MakeRouter(const std::shared_ptr<Node>& node, int64_t revision) {
+  http::Router router;
+  router.Add("GET", "/healthz", [](http::Request&) { return http::Response::Json(200, R"({"status":"ready"})"); });
+  const auto call = [this, weak = std::weak_ptr(node), revision](http::Request& r) -> http::Reply {
+    const auto self = weak.lock();
+    if (refuse_next.exchange(false)) return RunnerError(503, "Draining");
+    if (r.Query("busy")) return RunnerError(503, "Busy");
+    ++calls;
+    const int now = ++self->running;
+    int most = most_at_once;
+    while (now > most && !most_at_once.compare_exchange_weak(most, now)) {
+    }
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(*r.QueryInt("sleep", 0, 0, 60000));
+    while (std::chrono::steady_clock::now() < until && !r.gone.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (r.gone.stop_requested()) ++cancelled;
+    --self->running;
+    if (r.Query("error")) return RunnerError(502, "HandlerError");
+    if (r.method == "POST" && r.path == "/event") {
+      if (r.body == "\"raise\"") return RunnerError(422, "HandlerError");
+      return http::Response::Json(200, fmt::format(R"({{"resultJson":{},"logTail":["line"],"durationMs":5}})", "\"{\\\"revision\\\":" + std::to_string(revision) + "}\""));
+    }
+    const auto size = static_cast<size_t>(*r.QueryInt("size", 0, 0, 100'000'000));
+    auto response = http::Response::Text(200, size > 0 ? std::string(size, 'x') : fmt::format("{} {} {}", revision, r.rest, r.body));
+    for (const auto& [name, value] : r.headers) response.headers.Add("Echo-" + name, value);
+    return response;
+  };
+  router.Add("POST", "/event", call, {.max_body = 10'000'000});
+  router.Add("*", "/http/*", call, {.max_body = 10'000'000});
+  return router;
+}
+
+void FakeRuntime::Start(const runtime::RevisionKey& revision, const std::shared_ptr<Node>& node, const runtime::ReplicaSpec& spec) {
+  ++starts;
+  threads_.emplace_back([this, revision, node, workers = static_cast<int>(spec.concurrency) + 1](std::stop_token stop) {
+    const auto until = std::chrono::steady_clock::now() + start_time;
+    while (std::chrono::steady_clock::now() < until && !stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::unique_ptr<http::Server> server;
+    if (!fail_start) {
+      auto started = http::Server::Start({.workers = workers}, MakeRouter(node, revision.revision), {io_, log_, metrics_});
+      if (started) server = std::move(*started);
+    }
+    {
+      std::lock_guard lock(mutex_);
+      if (server) {
+        node->replica.endpoint = server->address();
+        node->replica.state = ReplicaState::kReady;
+        node->server = std::move(server);
+      } else {
+        node->replica.state = ReplicaState::kFailed;
+        node->replica.failure = api::Failure{"StartFailed", "ImportError: no module named x", "handler.py", 1, {"secret log line"}};
+        node->replica.next_start = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+      }
+    }
+    Changed(revision);
+  });
+}
+
+base::Status FakeRuntime::Ensure(const runtime::RevisionKey& revision, const runtime::ReplicaSpec& spec, int want) {
+  return Retire(revision, spec, want, "");
+}
+
+base::Status FakeRuntime::Retire(const runtime::RevisionKey& revision, const runtime::ReplicaSpec& spec, int want, const std::string& idle_replica) {
+  if (refuse && want > 0) return base::Err(base::Code::kResourceExhausted, "no room");
+  std::vector<std::shared_ptr<Node>> ended;
+  {
+    std::lock_guard lock(mutex_);
+    auto& nodes = nodes_[revision];
+    const auto named = std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n->replica.id == idle_replica; });
+    if (named != nodes.end()) std::rotate(named, named + 1, nodes.end());
+    while (static_cast<int>(nodes.size()) > want) {
+      ended.push_back(nodes.back());
+      nodes.pop_back();
+    }
+    while (static_cast<int>(nodes.size()) < want) {
+      auto node = nodes.emplace_back(std::make_shared<Node>());
+      node->replica.id = "r" + std::to_string(next_id_++);
+      Start(revision, node, spec);
+    }
+  }
+  for (const auto& node : ended) {
+    std::unique_ptr<http::Server> server;
+    {
+      std::lock_guard lock(mutex_);
+      server = std::move(node->server);
+    }
+    if (server) server->Stop(std::chrono::seconds(5));
+  }
+  Changed(revision);
+  return base::Ok();
+}
+
+std::vector<runtime::Replica> FakeRuntime::Observe(const runtime::RevisionKey& revision) const {
+  std::lock_guard lock(mutex_);
+  std::vector<runtime::Replica> out;
+  const auto it = nodes_.find(revision);
+  if (it == nodes_.end()) return out;
+  for (const auto& node : it->second) out.push_back(node->replica);
+  return out;
+}
+
+int FakeRuntime::Running(const runtime::RevisionKey& revision) const {
+  const auto seen = Observe(revision);
+  return static_cast<int>(std::count_if(seen.begin(), seen.end(), [](const auto& r) { return r.state == ReplicaState::kReady; }));
+}
+
+void FakeRuntime::Kill(const runtime::RevisionKey&, const std::string&) {}
+
+void FakeRuntime::Crash(const runtime::RevisionKey& revision, std::chrono::milliseconds next_start) {
+  std::vector<std::unique_ptr<http::Server>> servers;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& node : nodes_[revision]) {
+      servers.push_back(std::move(node->server));
+      node->replica.state = ReplicaState::kFailed;
+      node->replica.failure = api::Failure{"Crashed", "exit code 1", "", 0, {}};
+      node->replica.next_start = std::chrono::steady_clock::now() + next_start;
+      ++node->replica.restarts;
+    }
+  }
+  for (auto& server : servers) {
+    if (server) server->Stop(std::chrono::milliseconds(0));
+  }
+  Changed(revision);
+}
+
+void FakeRuntime::OnChange(std::function<void(const runtime::RevisionKey&)> callback) {
+  std::lock_guard lock(mutex_);
+  callback_ = std::move(callback);
+}
+
+void FakeRuntime::Changed(const runtime::RevisionKey& revision) {
+  std::function<void(const runtime::RevisionKey&)> callback;
+  {
+    std::lock_guard lock(mutex_);
+    callback = callback_;
+  }
+  if (callback) callback(revision);
+}
+
+void FakeRuntime::Shutdown(base::Deadline) {
+  OnChange(nullptr);
+  std::vector<std::jthread> threads;
+  std::map<runtime::RevisionKey, std::vector<std::shared_ptr<Node>>> nodes;
+  {
+    std::lock_guard lock(mutex_);
+    threads.swap(threads_);
+  }
+  threads.clear();
+  {
+    std::lock_guard lock(mutex_);
+    nodes.swap(nodes_);
+  }
+  nodes.clear();
+}
+
+}  // namespace sless::gateway
