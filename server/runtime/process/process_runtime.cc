@@ -55,7 +55,7 @@ class ProcessRuntime final : public Runtime {
     thread_.join();
     close(wake_);
     std::error_code ignored;
-    if (socket_dir_.starts_with("/tmp/")) fs::remove_all(socket_dir_, ignored);
+    if (socket_dir_ != options_.state_dir + "/sockets") fs::remove_all(socket_dir_, ignored);
   }
 
   base::Status Ensure(const RevisionKey& revision, const ReplicaSpec& spec, int want) override {

@@ -1,9 +1,9 @@
 #include "server/runtime/process/process_runtime.h"
 
-#include <dirent.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -420,6 +420,69 @@ TEST_F(ProcessRuntimeTest, StartTimes) {
     }
   }
 }
+
+// Runs as a process of its own, which NothingOutlivesAKilledServer kills.
+TEST(Helper, DISABLED_HoldsAReplica) {
+  const char* dir = getenv("SLESS_HELPER_DIR");
+  if (dir == nullptr) GTEST_SKIP();
+  base::SystemClock clock;
+  base::NullLogger log;
+  ProcessOptions options;
+  options.state_dir = std::string(dir) + "/runtime";
+  options.runner = SLESS_RUNNER;
+  options.runtimes_dir = SLESS_RUNTIMES;
+  options.sandbox = getenv("SLESS_HELPER_SANDBOX") != nullptr;
+  auto runtime = MakeProcessRuntime(options, clock, log, nullptr);
+  ASSERT_THAT(runtime, IsOk());
+  ReplicaSpec spec;
+  spec.runtime = "python3.11";
+  spec.entrypoint = "handler.handle";
+  spec.code_dir = std::string(dir) + "/code";
+  const RevisionKey key{"default", "orphan", 1};
+  ASSERT_THAT((*runtime)->Ensure(key, spec, 1), IsOk());
+  for (int i = 0; i < 600; ++i) {
+    const auto replicas = (*runtime)->Observe(key);
+    if (replicas.size() == 1 && replicas[0].state == ReplicaState::kReady) std::ofstream(std::string(dir) + "/ready");
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+}
+
+class KilledServer : public testing::TestWithParam<bool> {};
+TEST_P(KilledServer, NothingOutlivesIt) {
+  TempDir dir;
+  dir.Write("code/handler.py", "import subprocess\nsubprocess.Popen(['sleep', '7654321'])\ndef handle(event): return event\n");
+  base::SpawnOptions spawn;
+  spawn.command = {fs::read_symlink("/proc/self/exe"), "--gtest_filter=Helper.*", "--gtest_also_run_disabled_tests"};
+  spawn.environment = {"PATH=" + std::string(getenv("PATH")), "SLESS_HELPER_DIR=" + dir.path()};
+  if (GetParam()) spawn.environment.push_back("SLESS_HELPER_SANDBOX=1");
+  auto child = base::Spawn(spawn);
+  ASSERT_THAT(child, IsOk());
+  for (int i = 0; i < 600 && !fs::exists(dir.path() + "/ready"); ++i) std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_FALSE(Processes("default/orphan").empty());
+  kill(child->pid, SIGKILL);
+  base::WaitFor(*child);
+  std::vector<std::string> left;
+  // Without a sandbox only what stays with the worker dies with it; with one, everything.
+  const auto look = [&] {
+    left = Processes("default/orphan");
+    if (GetParam()) {
+      for (auto& line : Processes("7654321")) left.push_back(line);
+    }
+    return left.empty();
+  };
+  for (int i = 0; i < 60 && !look(); ++i) std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_THAT(left, ElementsAre());
+  // The next server takes the folder over and clears what is left in its cgroups.
+  base::SystemClock clock;
+  base::NullLogger log;
+  ProcessOptions options;
+  options.state_dir = dir.path() + "/runtime";
+  options.runner = SLESS_RUNNER;
+  options.runtimes_dir = SLESS_RUNTIMES;
+  EXPECT_THAT(MakeProcessRuntime(options, clock, log, nullptr), IsOk());
+  EXPECT_TRUE(fs::is_empty(dir.path() + "/runtime/sockets"));
+}
+INSTANTIATE_TEST_SUITE_P(Modes, KilledServer, testing::Values(true, false), [](const auto& info) { return info.param ? "Sandbox" : "NoSandbox"; });
 
 class WithoutSandbox : public ProcessRuntimeTest {
  protected:

@@ -152,6 +152,7 @@ function own(place) {
       return undefined;
     }
   }
+  if (!path.isAbsolute(place)) return undefined; // "node:internal/…"
   const relative = path.relative(codeDir, place);
   if (!relative || relative.startsWith('..') || path.isAbsolute(relative)) return undefined;
   return relative.split(path.sep).includes('node_modules') ? undefined : relative;

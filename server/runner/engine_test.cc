@@ -1,0 +1,340 @@
+// The engine with the real workers.
+
+#include "server/runner/engine.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+#include <thread>
+
+#include "client/base/spawn.h"
+#include "server/runner/manifest.h"
+
+namespace sless::runner {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Outcomes by request id.
+class Answers {
+ public:
+  std::function<void(Outcome)> For(const std::string& id) {
+    return [this, id](Outcome outcome) {
+      std::lock_guard lock(mutex_);
+      outcomes_[id] = std::move(outcome);
+      changed_.notify_all();
+    };
+  }
+  Outcome Get(const std::string& id, seconds most = seconds(20)) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, most, [&] { return outcomes_.contains(id); })) {
+      ADD_FAILURE() << "no answer to " << id;
+      return {};
+    }
+    return outcomes_[id];
+  }
+  bool Has(const std::string& id) {
+    std::lock_guard lock(mutex_);
+    return outcomes_.contains(id);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Outcome> outcomes_;
+};
+
+class EngineTest : public testing::Test {
+ protected:
+  EngineTest() {
+    char name[] = "/tmp/sless-test-XXXXXX";
+    dir_ = mkdtemp(name);
+    log_ = open((dir_ + "/log").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    options_.timeout = seconds(10);
+    options_.grace = seconds(5);
+    options_.function = "default/fn";
+    options_.revision = 7;
+    options_.log_fd = log_;
+  }
+  ~EngineTest() override {
+    engine_.reset();
+    close(log_);
+    std::error_code ignored;
+    fs::remove_all(dir_, ignored);
+  }
+
+  void Python(const std::string& code) { Start("python3.11", "handler.py", code); }
+  void Node(const std::string& code) { Start("nodejs20", "handler.mjs", code); }
+  void Start(const std::string& runtime, const std::string& file, const std::string& code) {
+    fs::create_directories(dir_ + "/code");
+    std::ofstream(dir_ + "/code/" + file) << code;
+    const bool node = runtime == "nodejs20";
+    const std::string path = getenv("PATH");
+    const WorkerFacts facts{runtime, node ? base::FindProgram("node", path) : "/usr/bin/python3.11",
+                            std::string(SLESS_RUNTIMES) + "/" + runtime + (node ? "/worker.mjs" : "/worker.py"), dir_ + "/code", "",
+                            "handler.handle", options_.concurrency, options_.memory_mb};
+    options_.runtime = runtime;
+    options_.entrypoint = "handler.handle";
+    options_.worker = {WorkerCommand(facts).value(), {"PATH=/usr/bin:/bin", "HOME=/tmp"}, dir_ + "/code", 0};
+    engine_ = std::make_unique<Engine>(options_, clock_);
+    const auto until = clock_.Steady() + seconds(20);
+    while (engine_->health().phase == Phase::kStarting && clock_.Steady() < until) std::this_thread::sleep_for(milliseconds(5));
+  }
+  void Send(const std::string& id, const std::string& event, std::stop_token gone = {}) {
+    engine_->Submit({id, "job", event, gone, answers_.For(id)});
+  }
+  Outcome Call(const std::string& id, const std::string& event) {
+    Send(id, event);
+    return answers_.Get(id);
+  }
+  static std::string Reason(const Outcome& outcome) { return outcome.error ? outcome.error->reason : "OK"; }
+  std::string Log() {
+    std::ifstream in(dir_ + "/log");
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+  void UntilLog(const std::string& word) {
+    const auto until = clock_.Steady() + seconds(10);
+    while (Log().find(word) == std::string::npos && clock_.Steady() < until) std::this_thread::sleep_for(milliseconds(5));
+  }
+  bool Ended() {
+    pollfd fd{engine_->ended_fd(), POLLIN, 0};
+    return poll(&fd, 1, 10'000) == 1;
+  }
+
+  std::string dir_;
+  int log_ = -1;
+  base::SystemClock clock_;
+  EngineOptions options_;
+  Answers answers_;
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(EngineTest, PythonKeepsNumbersAndTellsItsContext) {
+  Python("def handle(event, context):\n  print('line')\n  return [event, context.function, context.revision, context.source, context.request_id]\n");
+  const Outcome outcome = Call("r1", "123456789012345678901234567890");
+  EXPECT_EQ(outcome.result_json, R"([123456789012345678901234567890,"default/fn",7,"job","r1"])");
+  EXPECT_THAT(outcome.log_tail, ElementsAre("line"));
+  EXPECT_THAT(Log(), HasSubstr(R"("s":"stdout","r":"r1","m":"line"})"));
+}
+
+TEST_F(EngineTest, AnErrorHasTypeFileLineAndOnlyOwnFrames) {
+  Python("import json\ndef handle(event):\n  print('before')\n  json.loads('{')\n");
+  const Outcome outcome = Call("r1", "1");
+  ASSERT_EQ(Reason(outcome), "HandlerError");
+  EXPECT_THAT(outcome.error->message, HasSubstr("JSONDecodeError: "));
+  EXPECT_EQ(outcome.error->source.file, "handler.py");
+  EXPECT_EQ(outcome.error->source.line, 4);
+  EXPECT_THAT(testing::PrintToString(outcome.trace), AllOf(HasSubstr("json.loads('{')"), testing::Not(HasSubstr("decoder.py"))));
+  EXPECT_THAT(outcome.log_tail, ElementsAre("before"));
+  EXPECT_EQ(Reason(Call("r2", "1")), "HandlerError") << "the worker goes on";
+}
+
+TEST_F(EngineTest, TheWorkerSurvivesWhatAHandlerMayDo) {
+  Python(R"(
+import os, sys, threading
+def handle(event):
+    if event == "exit": sys.exit(3)
+    if event == "nan": return float("nan")
+    if event == "set": return {"a": {1}}
+    if event == "close": os.close(1); os.close(2); sys.stdout.close(); print("still"); return "closed"
+    if event == "raw": os.write(1, b"raw bytes\n"); return "wrote"
+    if event == "fork":
+        if os.fork() == 0: os._exit(0)
+        os.wait(); return "forked"
+    if event == "flood":
+        for i in range(20000): print("x" * 100)
+        return "flooded"
+    if event == "long": print("y" * 100000); return "long"
+    return event
+)");
+  EXPECT_THAT(Call("1", R"("exit")").error->message, HasSubstr("sys.exit(3)"));
+  EXPECT_THAT(Call("2", R"("nan")").error->message, HasSubstr("nan"));
+  EXPECT_THAT(Call("3", R"("set")").error->message, HasSubstr("type set at result['a']"));
+  EXPECT_EQ(Call("4", R"("fork")").result_json, R"("forked")");
+  const Outcome raw = Call("5", R"("raw")");
+  EXPECT_THAT(raw.log_tail, ElementsAre("raw bytes"));
+  EXPECT_EQ(Call("6", R"("flood")").log_tail.size(), 30u);
+  EXPECT_EQ(Call("7", R"("long")").result_json, R"("long")");
+  const Outcome closed = Call("8", R"("close")");
+  EXPECT_EQ(closed.result_json, R"("closed")");
+  EXPECT_THAT(closed.log_tail, ElementsAre("still"));
+  EXPECT_EQ(Call("9", R"("again")").result_json, R"("again")");
+}
+
+TEST_F(EngineTest, NodeSurvivesStrayErrors) {
+  Node(R"(
+export async function handle(event) {
+  if (event === 'exit') process.exit(3);
+  if (event === 'reject') { Promise.reject(new Error('stray')); await new Promise(() => {}); }
+  if (event === 'timer') { setTimeout(() => { throw new Error('late'); }, 5); await new Promise(() => {}); }
+  if (event === 'nan') return { a: NaN };
+  console.log('seen', event);
+  return event;
+})");
+  EXPECT_THAT(Call("1", R"("exit")").error->message, HasSubstr("process.exit(3)"));
+  const Outcome stray = Call("2", R"("reject")");
+  EXPECT_THAT(stray.error->message, HasSubstr("Error: stray"));
+  EXPECT_EQ(stray.error->source.line, 4);
+  EXPECT_THAT(Call("3", R"("timer")").error->message, HasSubstr("late"));
+  EXPECT_THAT(Call("4", R"("nan")").error->message, HasSubstr("NaN at result.a"));
+  const Outcome good = Call("5", R"({"k":"é"})");
+  EXPECT_EQ(good.result_json, R"({"k":"é"})");
+  EXPECT_EQ(good.log_tail.size(), 1u);
+}
+
+TEST_F(EngineTest, ATimeoutIsAnsweredInTimeAndTheReplicaGoesOn) {
+  options_.timeout = milliseconds(300);
+  Python("import time\ndef handle(event):\n  if event == 'slow': time.sleep(60)\n  return event\n");
+  const auto begin = clock_.Steady();
+  EXPECT_EQ(Reason(Call("1", R"("slow")")), "Timeout");
+  EXPECT_LT(clock_.Steady() - begin, milliseconds(900));
+  EXPECT_EQ(Call("2", R"("next")").result_json, R"("next")") << "waits for the new worker instead of failing";
+  EXPECT_THAT(Log(), HasSubstr("the process is replaced"));
+}
+
+TEST_F(EngineTest, APythonLoopIsEndedWithoutANewProcess) {
+  options_.timeout = milliseconds(300);
+  Python("import os\ndef handle(event):\n  while event == 'loop': pass\n  return os.getpid()\n");
+  const std::string before = Call("1", "1").result_json;
+  EXPECT_EQ(Reason(Call("2", R"("loop")")), "Timeout");
+  EXPECT_EQ(Call("3", "1").result_json, before);
+}
+
+TEST_F(EngineTest, OtherCallsEndBeforeAStuckWorkerIsReplaced) {
+  options_.timeout = milliseconds(700);
+  options_.concurrency = 3;
+  Python("import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return event\n");
+  Send("stuck", "60");
+  UntilLog("begin 60");
+  std::this_thread::sleep_for(milliseconds(400));
+  Send("fine", "0.5");
+  EXPECT_EQ(Reason(answers_.Get("stuck")), "Timeout");
+  EXPECT_EQ(Reason(answers_.Get("fine")), "OK");
+  EXPECT_EQ(Call("after", "0.01").result_json, "0.01");
+}
+
+TEST_F(EngineTest, MoreCallsThanConcurrencyAreBusy) {
+  options_.concurrency = 2;
+  Python("import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return event\n");
+  Send("1", "0.5");
+  Send("2", "0.5");
+  UntilLog("begin 0.5");
+  EXPECT_EQ(Reason(Call("3", "1")), "Busy");
+  EXPECT_EQ(Reason(answers_.Get("1")), "OK");
+  EXPECT_EQ(Reason(answers_.Get("2")), "OK");
+}
+
+TEST_F(EngineTest, AsyncCallsRunAtOnceWithTheirOwnLogs) {
+  options_.concurrency = 20;
+  Python("import asyncio\nasync def handle(event):\n  print('begin', event)\n  await asyncio.sleep(.3)\n  print('end', event)\n  return event\n");
+  const auto begin = clock_.Steady();
+  for (int i = 0; i < 20; ++i) Send(std::to_string(i), std::to_string(i));
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(answers_.Get(std::to_string(i)).log_tail, ElementsAre("begin " + std::to_string(i), "end " + std::to_string(i)));
+  }
+  EXPECT_LT(clock_.Steady() - begin, seconds(3));
+}
+
+TEST_F(EngineTest, ACallerThatLeavesEndsItsCall) {
+  Python("import asyncio\nasync def handle(event):\n  print('begin')\n  try:\n    await asyncio.sleep(event)\n  except asyncio.CancelledError:\n    print('cancelled')\n    raise\n");
+  std::stop_source gone;
+  Send("1", "60", gone.get_token());
+  UntilLog("begin");
+  gone.request_stop();
+  answers_.Get("1");
+  UntilLog("cancelled");
+  EXPECT_THAT(Log(), HasSubstr("cancelled"));
+  EXPECT_EQ(Reason(Call("2", "0.01")), "OK");
+}
+
+TEST_F(EngineTest, DeathFailsTheRunningCallsAndEndsTheEngine) {
+  options_.concurrency = 2;
+  Python("import os, time\ndef handle(event):\n  print('begin', event)\n  if event: time.sleep(event)\n  os._exit(9)\n");
+  Send("1", "30");
+  UntilLog("begin 30");
+  const Outcome outcome = Call("2", "0");
+  EXPECT_EQ(Reason(outcome), "ReplicaDied");
+  EXPECT_THAT(outcome.error->message, HasSubstr("exit code 9"));
+  EXPECT_EQ(Reason(answers_.Get("1")), "ReplicaDied");
+  ASSERT_TRUE(Ended());
+  EXPECT_EQ(engine_->exit_code(), kExitWorkerDied);
+  EXPECT_EQ(Reason(Call("3", "1")), "Draining");
+}
+
+TEST_F(EngineTest, ABrokenChannelEndsTheReplica) {
+  Python("import os\ndef handle(event):\n  os.write(100, b'\\xff' * 64)\n  return 1\n");
+  EXPECT_EQ(Reason(Call("1", "1")), "ReplicaDied");
+  EXPECT_TRUE(Ended());
+}
+
+TEST_F(EngineTest, LoadFailuresAreKeptForTheProbe) {
+  Python("x = (1\n");
+  ASSERT_EQ(engine_->health().phase, Phase::kStartFailed);
+  EXPECT_EQ(engine_->health().failure->source.file, "handler.py");
+  EXPECT_EQ(engine_->health().failure->source.line, 1);
+  EXPECT_EQ(Reason(Call("1", "1")), "Draining");
+}
+
+TEST_F(EngineTest, ACrashWhileLoadingSaysSo) {
+  Python("import os\nprint('loading')\nos._exit(4)\n");
+  ASSERT_EQ(engine_->health().phase, Phase::kStartFailed);
+  EXPECT_THAT(engine_->health().failure->message, HasSubstr("ended with exit code 4 while it loaded handler"));
+  EXPECT_THAT(engine_->health().failure->source.log_tail, Contains("loading"));
+}
+
+TEST_F(EngineTest, NodeTellsWhereASyntaxErrorIs) {
+  Node("export const a = 1;\nexport const handle = ;\n");
+  ASSERT_EQ(engine_->health().phase, Phase::kStartFailed);
+  EXPECT_EQ(engine_->health().failure->source.file, "handler.mjs");
+  EXPECT_EQ(engine_->health().failure->source.line, 2);
+}
+
+TEST_F(EngineTest, ADrainEndsRunningCallsAndRefusesNewOnes) {
+  Python("import time\ndef handle(event):\n  print('begin')\n  time.sleep(event)\n  return event\n");
+  Send("1", "0.5");
+  UntilLog("begin");
+  engine_->Drain();
+  EXPECT_EQ(Reason(Call("2", "0")), "Draining");
+  EXPECT_EQ(answers_.Get("1").result_json, "0.5");
+  ASSERT_TRUE(Ended());
+  EXPECT_EQ(engine_->exit_code(), kExitDrained);
+}
+
+TEST_F(EngineTest, ADrainDoesNotWaitForever) {
+  options_.grace = milliseconds(200);
+  Python("import time\ndef handle(event):\n  print('begin')\n  time.sleep(60)\n");
+  Send("1", "1");
+  UntilLog("begin");
+  engine_->Drain();
+  EXPECT_EQ(Reason(answers_.Get("1")), "ReplicaDied");
+  EXPECT_TRUE(Ended());
+}
+
+TEST_F(EngineTest, LargeEventsAndResultsPass) {
+  Python("def handle(event): return len(event) if len(event) < 100 else event\n");
+  const std::string event = "\"" + std::string(6 << 20, 'x') + "\"";
+  EXPECT_EQ(Call("1", event).result_json, event);
+  engine_.reset();
+  Node("export const handle = (event) => event.repeat(2);\n");
+  EXPECT_THAT(Call("2", event).error->message, HasSubstr("at most 8388608"));
+  EXPECT_EQ(Call("3", "\"ab\"").result_json, "\"abab\"");
+}
+
+}  // namespace
+}  // namespace sless::runner

@@ -1,0 +1,186 @@
+// The parts of the runner that need no worker.
+
+#include "server/runner/runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "client/base/json.h"
+#include "client/base/testing/result_matchers.h"
+#include "server/runner/frames.h"
+#include "server/runner/http_event.h"
+#include "server/runner/json_text.h"
+#include "server/runner/log_writer.h"
+#include "server/runner/manifest.h"
+
+namespace sless::runner {
+namespace {
+
+using base::Code;
+using base::IsError;
+using base::IsOk;
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(FrameReader, CutsAStreamWhereverItIsCut) {
+  const std::string stream = EncodeFrame("{\"a\":1}", "") + EncodeFrame("{}", "payload") + EncodeFrame("", "");
+  for (size_t piece = 1; piece < stream.size(); ++piece) {
+    FrameReader reader;
+    std::vector<std::string> found;
+    for (size_t at = 0; at < stream.size(); at += piece) {
+      reader.Feed(std::string_view(stream).substr(at, piece));
+      for (auto frame = reader.Next(); frame && *frame; frame = reader.Next()) found.push_back((*frame)->head + "|" + (*frame)->payload);
+    }
+    EXPECT_THAT(found, ElementsAre("{\"a\":1}|", "{}|payload", "|")) << piece;
+  }
+}
+
+TEST(FrameReader, RefusesWhatIsTooLarge) {
+  FrameReader reader;
+  reader.Feed(std::string("\x7f\xff\xff\xff\x7f\xff\xff\xff", 8));
+  EXPECT_THAT(reader.Next(), IsError(Code::kInvalidArgument, HasSubstr("at most")));
+}
+
+TEST(CheckJson, AcceptsAndRefuses) {
+  for (const char* good : {"1", "\"x\"", "null", "[1,{\"a\":[]}]", " {} ", "123456789012345678901234567890", "1e300"}) {
+    EXPECT_THAT(CheckJson(good), IsOk()) << good;
+  }
+  for (const char* bad : {"", "{", "{bad", "[1,]", "1 2", "NaN", "'x'", "\"\xff\"", "\"\\ud800\"", "1e999"}) {
+    EXPECT_THAT(CheckJson(bad), IsError(Code::kInvalidArgument, testing::_)) << bad;
+  }
+  EXPECT_THAT(CheckJson(std::string(100, '[') + std::string(100, ']')), IsOk());
+  EXPECT_THAT(CheckJson(std::string(5'000'000, '[')), IsError(Code::kInvalidArgument, HasSubstr("deeper")));
+}
+
+TEST(LineSplitter, CutsLongLines) {
+  LineSplitter lines;
+  std::vector<size_t> sizes;
+  const auto on_line = [&](std::string_view line) { sizes.push_back(line.size()); };
+  lines.Feed("abc\n\n", on_line);
+  lines.Feed(std::string(kMaxLine + 5, 'x'), on_line);
+  lines.End(on_line);
+  EXPECT_THAT(sizes, ElementsAre(3, 0, kMaxLine, 5));
+}
+
+TEST(WorkerCommand, KnowsItsRuntimes) {
+  WorkerFacts facts{"python3.11", "/usr/bin/python3.11", "/w.py", "/code", "/deps", "handler.handle", 4, 128};
+  EXPECT_THAT(WorkerCommand(facts), IsOk());
+  facts.runtime = "nodejs20";
+  EXPECT_THAT(WorkerCommand(facts).value(), testing::Contains("--max-old-space-size=96"));
+  facts.runtime = "ruby3";
+  EXPECT_THAT(WorkerCommand(facts), IsError(Code::kInvalidArgument, HasSubstr("ruby3")));
+}
+
+json EventOf(const http::Request& request) { return json::parse(HttpEvent(request, base::TimePoint(std::chrono::seconds(1)))); }
+
+TEST(HttpEvent, HasTheShapeOfOtherClouds) {
+  http::Request request;
+  request.method = "POST";
+  request.rest = "/a%20b/%C3%A9";
+  request.query = "x=1&x=2+3&flag&y=%41&=&bad=%zz";
+  request.body = "h\xc3\xa9";
+  request.request_id = "r1";
+  request.headers.Add("Accept", "a");
+  request.headers.Add("ACCEPT", "b");
+  request.headers.Add("Cookie", "c=1");
+  request.headers.Add("Cookie", "d=2");
+  request.headers.Add("X-Latin", "caf\xe9");
+  request.headers.Add("X-Forwarded-For", "6.6.6.6, 10.0.0.9");
+  request.headers.Add("X-Forwarded-Host", "api.example");
+  request.headers.Add("X-Sless-Prefix", "/fn/default/x");
+  const json event = EventOf(request);
+  EXPECT_EQ(event["httpMethod"], "POST");
+  EXPECT_EQ(event["path"], "/a b/é");
+  EXPECT_EQ(event["rawPath"], "/a%20b/%C3%A9");
+  EXPECT_EQ(event["body"], "hé");
+  EXPECT_EQ(event["isBase64Encoded"], false);
+  EXPECT_EQ(event["headers"]["accept"], "a,b");
+  EXPECT_EQ(event["headers"]["cookie"], "c=1; d=2");
+  EXPECT_EQ(event["headers"]["x-latin"], "café");
+  EXPECT_FALSE(event["headers"].contains("x-sless-prefix"));
+  EXPECT_EQ(event["multiValueHeaders"]["accept"], json({"a", "b"}));
+  EXPECT_EQ(event["queryStringParameters"]["x"], "2 3");
+  EXPECT_EQ(event["queryStringParameters"]["flag"], "");
+  EXPECT_EQ(event["queryStringParameters"]["y"], "A");
+  EXPECT_EQ(event["queryStringParameters"]["bad"], "%zz");
+  EXPECT_EQ(event["multiValueQueryStringParameters"]["x"], json({"1", "2 3"}));
+  EXPECT_EQ(event["requestContext"]["requestId"], "r1");
+  EXPECT_EQ(event["requestContext"]["identity"]["sourceIp"], "10.0.0.9");
+  EXPECT_EQ(event["requestContext"]["http"]["method"], "POST");
+  EXPECT_EQ(event["requestContext"]["path"], "/fn/default/x/a b/é");
+  EXPECT_EQ(event["requestContext"]["domainName"], "api.example");
+}
+
+TEST(HttpEvent, BytesAreBase64AndNothingIsNull) {
+  http::Request request;
+  request.method = "PUT";
+  request.body = std::string("\x00\xff", 2);
+  const json event = EventOf(request);
+  EXPECT_EQ(event["isBase64Encoded"], true);
+  EXPECT_EQ(event["body"], "AP8=");
+  EXPECT_EQ(event["path"], "/");
+  request.body.clear();
+  EXPECT_EQ(EventOf(request)["body"], nullptr);
+  EXPECT_EQ(EventOf(request)["queryStringParameters"], json::object());
+}
+
+struct AnswerCase {
+  const char* name;
+  const char* result;
+  int status;              // 0: an error
+  const char* body;        // or a part of the error
+  const char* type = "application/json";
+};
+class HttpAnswerTest : public testing::TestWithParam<AnswerCase> {};
+TEST_P(HttpAnswerTest, TurnsAResultIntoAnAnswer) {
+  const AnswerCase& c = GetParam();
+  const auto answer = HttpAnswer(c.result);
+  if (c.status == 0) {
+    ASSERT_THAT(answer, IsError(Code::kFailedPrecondition, HasSubstr(c.body)));
+    EXPECT_EQ(answer.error().reason, "HandlerError");
+    return;
+  }
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_EQ(answer->status, c.status);
+  EXPECT_EQ(answer->body, c.body);
+  EXPECT_EQ(answer->headers.Get("Content-Type"), c.type);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cases, HttpAnswerTest,
+    testing::Values(
+        AnswerCase{"Object", R"({"a":12345678901234567890})", 200, R"({"a":12345678901234567890})"},
+        AnswerCase{"String", R"("text")", 200, R"("text")"}, AnswerCase{"Null", "null", 200, "null"},
+        AnswerCase{"InnerStatusCode", R"({"a":{"statusCode":500}})", 200, R"({"a":{"statusCode":500}})"},
+        AnswerCase{"Described", R"({"statusCode":201,"body":"x","headers":{"content-type":"text/plain"}})", 201, "x", "text/plain"},
+        AnswerCase{"ObjectBody", R"({"statusCode":200,"body":{"a":1}})", 200, R"({"a":1})"},
+        AnswerCase{"Base64", R"({"statusCode":200,"body":"aGk=","isBase64Encoded":true})", 200, "hi"},
+        AnswerCase{"NoContent", R"({"statusCode":204,"body":"x"})", 204, "", ""},
+        AnswerCase{"StatusTooLow", R"({"statusCode":99})", 0, "statusCode is 99"},
+        AnswerCase{"StatusInformational", R"({"statusCode":101})", 0, "want 200 to 599"},
+        AnswerCase{"StatusTooHigh", R"({"statusCode":600})", 0, "600"},
+        AnswerCase{"StatusText", R"({"statusCode":"200"})", 0, "statusCode is of type string"},
+        AnswerCase{"StatusFraction", R"({"statusCode":200.5})", 0, "want a whole number"},
+        AnswerCase{"HeaderNewline", R"({"statusCode":200,"headers":{"x":"a\r\nSet-Cookie: b"}})", 0, "control character"},
+        AnswerCase{"HeaderNul", "{\"statusCode\":200,\"headers\":{\"x\":\"a\\u0000\"}}", 0, "control character"},
+        AnswerCase{"HeaderName", R"({"statusCode":200,"headers":{"x y":"a"}})", 0, "no name of a header"},
+        AnswerCase{"HeaderObject", R"({"statusCode":200,"headers":{"x":{}}})", 0, "header \"x\" is of type object"},
+        AnswerCase{"HeadersList", R"({"statusCode":200,"headers":[]})", 0, "headers is of type array"},
+        AnswerCase{"BadBase64", R"({"statusCode":200,"body":"!","isBase64Encoded":true})", 0, "no base64"},
+        AnswerCase{"Base64OfObject", R"({"statusCode":200,"body":{},"isBase64Encoded":true})", 0, "want a string of base64"},
+        AnswerCase{"FlagText", R"({"statusCode":200,"isBase64Encoded":"yes"})", 0, "isBase64Encoded"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(HttpAnswer, HeadersOfTheConnectionAndOfOursAreNotTheFunctions) {
+  const auto answer = HttpAnswer(R"({"statusCode":200,"headers":{"Content-Length":5,"Connection":"close","Transfer-Encoding":"chunked",
+      "X-Sless-Error":"Draining","X-Request-Id":"z","x-mine":1,"ok":true},"multiValueHeaders":{"set-cookie":["a=1","b=2"]},"cookies":["c=3"]})");
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_EQ(answer->headers.size(), 5u);
+  EXPECT_EQ(answer->headers.Get("x-mine"), "1");
+  EXPECT_EQ(answer->headers.Count("Set-Cookie"), 3u);
+}
+
+}  // namespace
+}  // namespace sless::runner
