@@ -15,7 +15,7 @@ namespace {
 using base::Code;
 
 constexpr std::string_view kField = "/spec/entrypoint";
-constexpr size_t kMaxScanBytes = 4 << 20;
+constexpr size_t kMaxScanBytes = 1 << 20;
 
 tl::unexpected<base::Error> Bad(std::string message, std::string_view file = "") {
   base::Error error{Code::kInvalidArgument, std::move(message), std::string(kField), "HandlerNotFound", {}};
@@ -76,7 +76,12 @@ std::string Hint(const Tree& tree, std::string_view runtime, const Entrypoint& w
                                 file, want.function)
                   : fmt::format("did you mean \"{}.{}\"?", file, want.function);
   }
-  if (const auto near = base::Nearest(want.file, files); !near.empty()) return fmt::format("did you mean \"{}.{}\"?", near, want.function);
+  std::vector<std::string> alike;  // near in length, for the comparison takes the product of both
+  for (const auto& file : files) {
+    const bool near = file.size() <= want.file.size() + 3 && want.file.size() <= file.size() + 3;
+    if (near && file.size() < 200 && alike.size() < 1000) alike.push_back(file);
+  }
+  if (const auto near = base::Nearest(want.file, alike); !near.empty()) return fmt::format("did you mean \"{}.{}\"?", near, want.function);
   if (files.empty()) return fmt::format("the source has no {} file at all", endings[0]);
   if (files.size() > 5) files.resize(5);
   return fmt::format("the source has {}", base::Join(files, ", "));
@@ -145,7 +150,10 @@ base::Status CheckEntrypoint(const Tree& tree, std::string_view runtime, std::st
     if (shown.size() > 10) shown.resize(10);
     message += fmt::format("; it has {}", base::Join(shown, ", "));
   }
-  const auto near = base::Nearest(want.function, names.functions);
+  auto candidates = names.functions;
+  std::erase_if(candidates, [](const std::string& name) { return name.size() > 100; });
+  if (candidates.size() > 1000) candidates.resize(1000);
+  const auto near = want.function.size() > 100 ? "" : base::Nearest(want.function, candidates);
   if (!near.empty()) message += fmt::format("; did you mean \"{}.{}\"?", want.file, near);
   return Bad(std::move(message), file);
 }

@@ -135,12 +135,24 @@ TEST(Entrypoint, NodeThatDoesNot) {
   EXPECT_THAT(Node("function handle() {}"), IsError(Code::kInvalidArgument, HasSubstr("exports nothing")));
 }
 
+TEST(Entrypoint, LongTextsDoNotTakeLong) {
+  std::string defs, nested, functions;
+  for (int i = 0; i < 10'000; ++i) {
+    defs += "def f" + std::to_string(i) + "(): pass\n";
+    nested += "exports = { ";
+    functions += "exports.f" + std::to_string(i) + " = 1;";
+  }
+  EXPECT_THAT(Python(defs), IsError(Code::kInvalidArgument, HasSubstr("no function")));
+  EXPECT_THAT(Node(nested), IsOk());  // cannot tell
+  EXPECT_THAT(Node(functions), IsError(Code::kInvalidArgument, HasSubstr("no exported function")));
+  EXPECT_THAT(Python(std::string(2 << 20, ' ')), IsOk());  // not looked at
+}
+
 TEST(Entrypoint, BrokenTextsEndTheScan) {
   const std::string pieces[] = {"\"", "'''", "`", "`${", "/*", "/", "\\", "(", "}", "export", "module.exports = {", "from", "def", "global", "\n", "\xff", "export {", "export const", "import", "\t", "exports", "[", "class"};
   for (const auto& a : pieces) {
     for (const auto& b : pieces) {
-      for (const auto& c : pieces) {
-        const auto text = a + b + c;
+      for (const auto& text : {a + b, a + b + a, a + b + b}) {
         (void)Python(text);
         (void)Node(text);
       }

@@ -47,10 +47,11 @@ bool OneMatches(std::string_view pattern, size_t& at, char c) {
 
 }  // namespace
 
-bool GlobMatches(std::string_view pattern, std::string_view text) {
+bool GlobMatches(std::string_view pattern, std::string_view text, uint64_t& steps) {
   size_t p = 0, t = 0;
   size_t star = std::string_view::npos, star_text = 0;  // where to go on when the last '*' has to take one more
   while (t < text.size()) {
+    ++steps;
     size_t next = p;
     if (p < pattern.size() && pattern[p] == '*') {
       star = ++p;
@@ -69,7 +70,7 @@ bool GlobMatches(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-IgnoreRules::IgnoreRules(std::string_view text) {
+IgnoreRules::IgnoreRules(std::string_view text, uint64_t max_steps) : max_steps_(max_steps) {
   for (const char* line : {".git", "__pycache__", "*.pyc", ".DS_Store"}) AddLine(line);
   AddLine("node_modules");
   rules_.back().needs_lock = true;
@@ -99,7 +100,7 @@ void IgnoreRules::AddLine(std::string_view line) {
 }
 
 bool IgnoreRules::Matches(const Rule& rule, const std::vector<std::string_view>& path) {
-  if (rule.any_level) return GlobMatches(rule.segments[0], path.back());
+  if (rule.any_level) return GlobMatches(rule.segments[0], path.back(), steps_);
   // reach[i]: the segments of the rule so far match the first i of the path.
   std::vector<char> reach(path.size() + 1, 0);
   reach[0] = 1;
@@ -110,7 +111,7 @@ bool IgnoreRules::Matches(const Rule& rule, const std::vector<std::string_view>&
       if (reach[i] == 0) continue;
       if (rule.segments[s] == "**") {
         for (size_t k = last ? i + 1 : i; k <= path.size(); ++k) next[k] = 1;
-      } else if (i < path.size() && GlobMatches(rule.segments[s], path[i])) {
+      } else if (i < path.size() && GlobMatches(rule.segments[s], path[i], steps_)) {
         next[i + 1] = 1;
       }
     }
@@ -119,8 +120,9 @@ bool IgnoreRules::Matches(const Rule& rule, const std::vector<std::string_view>&
   return reach[path.size()] != 0;
 }
 
-bool IgnoreRules::Ignored(std::string_view path, bool is_directory, bool lock_beside) const {
+bool IgnoreRules::Ignored(std::string_view path, bool is_directory, bool lock_beside) {
   if (path == kIgnoreFile) return true;
+  if (TooCostly()) return false;
   std::vector<std::string_view> segments;
   for (size_t start = 0; start <= path.size();) {
     const size_t end = std::min(path.find('/', start), path.size());
@@ -128,6 +130,7 @@ bool IgnoreRules::Ignored(std::string_view path, bool is_directory, bool lock_be
     start = end + 1;
   }
   for (auto rule = rules_.rbegin(); rule != rules_.rend(); ++rule) {
+    steps_ += 10;
     if (rule->directory_only && !is_directory) continue;
     if (rule->needs_lock && !lock_beside) continue;
     if (Matches(*rule, segments)) return !rule->negated;

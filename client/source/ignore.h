@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,14 +12,17 @@ inline constexpr std::string_view kIgnoreFile = ".slessignore";
 inline constexpr std::string_view kLockFiles[] = {"package-lock.json", "npm-shrinkwrap.json", "yarn.lock"};
 
 /// Which files of a source are not content: the default rules, then the lines of .slessignore in gitignore's syntax. The last
-/// rule that matches decides, so a line "!node_modules/" brings back what a default leaves out. Immutable.
+/// rule that matches decides, so a line "!node_modules/" brings back what a default leaves out. Not thread-safe.
 class IgnoreRules {
  public:
-  explicit IgnoreRules(std::string_view text);
+  /// `max_steps`: comparisons of characters before TooCostly, by default for a second or so.
+  explicit IgnoreRules(std::string_view text, uint64_t max_steps = 200'000'000);
 
   /// Verdict on one path whose parents are not ignored (what lies in an ignored folder is ignored, whatever the rules say).
   /// `lock_beside`: a lock file lies in the same folder.
-  bool Ignored(std::string_view path, bool is_directory, bool lock_beside) const;
+  bool Ignored(std::string_view path, bool is_directory, bool lock_beside);
+  /// True once the verdicts took so many steps that the rules must be meant to keep a server busy; give up then.
+  bool TooCostly() const { return steps_ > max_steps_; }
 
  private:
   struct Rule {
@@ -28,13 +32,15 @@ class IgnoreRules {
     bool any_level = false;  // matched against the last segment alone
     bool needs_lock = false;
   };
-  static bool Matches(const Rule& rule, const std::vector<std::string_view>& path);
+  bool Matches(const Rule& rule, const std::vector<std::string_view>& path);
   void AddLine(std::string_view line);
 
+  const uint64_t max_steps_;
   std::vector<Rule> rules_;
+  uint64_t steps_ = 0;
 };
 
-/// One segment against one pattern: *, ?, [a-z], [!a-z], \x.
-bool GlobMatches(std::string_view pattern, std::string_view text);
+/// One segment against one pattern: *, ?, [a-z], [!a-z], \x. Adds what it cost to `steps`.
+bool GlobMatches(std::string_view pattern, std::string_view text, uint64_t& steps);
 
 }  // namespace sless::source

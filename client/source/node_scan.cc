@@ -206,6 +206,10 @@ class Module {
     const int inside = t_[i].depth + 1;
     bool key = true;  // at the start of a member
     for (size_t k = i + 1; k < t_.size() && t_[k].depth >= inside; ++k) {
+      if (++steps_ > 20 * t_.size()) {  // literals nested in literals, on purpose
+        names_.uncertain = true;
+        return;
+      }
       if (t_[k].depth > inside) continue;
       if (Is(k, ",")) {
         key = true;
@@ -223,6 +227,7 @@ class Module {
 
   const std::vector<Token> t_;
   Names names_;
+  size_t steps_ = 0;
 };
 
 }  // namespace

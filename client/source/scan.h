@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 namespace sless::source {
@@ -11,10 +12,11 @@ namespace sless::source {
 struct Names {
   std::vector<std::string> functions;  ///< certainly functions, in the order of the file
   std::vector<std::string> other;      ///< names bound in another way; may be functions
+  std::unordered_set<std::string> seen;  ///< the functions again
   bool uncertain = false;              ///< names may exist that a scan cannot see
 
   void Function(std::string name) {
-    if (std::find(functions.begin(), functions.end(), name) == functions.end()) functions.push_back(std::move(name));
+    if (seen.insert(name).second) functions.push_back(std::move(name));
   }
   bool MayHave(std::string_view name) const {
     return uncertain || std::find(functions.begin(), functions.end(), name) != functions.end() ||

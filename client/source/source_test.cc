@@ -94,6 +94,17 @@ TEST(Ignore, Patterns) {
   EXPECT_FALSE(IgnoreRules("!node_modules").Ignored("node_modules", true, true));
 }
 
+TEST(Ignore, RulesMadeToTakeLongAreGivenUp) {
+  std::string rules;
+  for (int i = 0; i < 500; ++i) rules += "*a*a*a*a*a*a*a*a*b" + std::to_string(i) + "\n";
+  IgnoreRules ignore(rules, 2'000'000);
+  const std::string name(250, 'a');
+  int asked = 0;
+  for (; asked < 100'000 && !ignore.TooCostly(); ++asked) (void)ignore.Ignored(name, false, false);
+  EXPECT_LT(asked, 100'000);
+  EXPECT_GT(asked, 0);
+}
+
 TEST(Directory, HashHasAVectorAnybodyCanCompute) {
   const TempDir dir;
   dir.Write("handler.py", "def handle(event):\n    return event\n");

@@ -97,7 +97,7 @@ class TreeOfZip {
     });
   }
 
-  bool FolderIgnored(std::string_view path, const IgnoreRules& rules) {
+  bool FolderIgnored(std::string_view path, IgnoreRules& rules) {
     if (path.empty()) return false;
     auto& verdict = folders_.at(path);
     if (verdict == Verdict::kUnknown) {
@@ -108,7 +108,7 @@ class TreeOfZip {
   }
 
   base::Status Select() {
-    const IgnoreRules rules(tree_.ignore_text);
+    IgnoreRules rules(tree_.ignore_text);
     const auto& members = archive_->members();
     uint64_t total = 0;
     for (size_t i = 0; i < members.size(); ++i) {
@@ -116,6 +116,7 @@ class TreeOfZip {
       if (member.kind == Kind::kDirectory) continue;
       const auto parent = Parent(member.name);
       if (FolderIgnored(parent, rules) || rules.Ignored(member.name, false, LockIn(parent))) continue;
+      if (rules.TooCostly()) return BadArchive(kIgnoreFile, "has rules that take too long to apply", Code::kTooLarge);
       ASSIGN_OR_RETURN(const size_t target, Target(i));
       if (tree_.entries.size() >= limits_.max_files) {
         return BadArchive(member.name, fmt::format("the archive has more than {} files", limits_.max_files), Code::kTooLarge);
