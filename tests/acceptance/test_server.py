@@ -1,0 +1,369 @@
+"""slessd as a program: life, kill -9 and restart, jobs exactly once, cron, failed builds, revisions switched under load. No terraform.
+
+SLESS_BIN names the folder with slessd (default build/bin). Every wait is bounded.
+"""
+import hashlib
+import io
+import json
+import os
+import signal
+import stat
+import subprocess
+import threading
+import time
+import unittest
+import zipfile
+
+from .harness.control_plane import BIN, ControlPlane, request
+
+SLESSD = os.path.join(BIN, "slessd")
+FINAL = {"functions": ("Ready", "Failed"), "triggers": ("Ready", "Disabled", "Failed"), "jobs": ("Succeeded", "Failed", "Skipped")}
+
+
+def pack(files):
+    """{path: text} -> (hash of the tree, zip)."""
+    lines, data = [], io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for path, text in sorted(files.items()):
+            raw, name = text.encode(), path.encode()
+            lines.append((name, b"- %s %d:%s\n" % (hashlib.sha256(raw).hexdigest().encode(), len(name), name)))
+            archive.writestr(path, raw)
+    tree = hashlib.sha256(b"sless-tree 1\n" + b"".join(line for _, line in sorted(lines))).hexdigest()
+    return "sha256:" + tree, data.getvalue()
+
+
+class ServerCase(unittest.TestCase):
+    config = None
+
+    def setUp(self):
+        self.plane = ControlPlane(config=self.config)
+        self.addCleanup(self.plane.stop)
+        self.plane.start()
+
+    def put(self, kind, name, spec, want=(200, 201)):
+        answer = self.plane.api(f"/v1/namespaces/default/{kind}/{name}", "PUT", {"spec": spec})
+        self.assertIn(answer.status, want, answer)
+        return answer.json()
+
+    def wait(self, kind, name, generation, timeout=30):
+        """-> the object once that generation reached a final phase."""
+        deadline = time.monotonic() + timeout
+        while True:
+            left = max(0, int(deadline - time.monotonic()))
+            answer = self.plane.api(f"/v1/namespaces/default/{kind}/{name}?wait=ready&generation={generation}&timeout={min(left, 20)}")
+            self.assertEqual(200, answer.status, answer)
+            thing = answer.json()
+            if thing["status"]["observedGeneration"] >= generation and thing["status"]["phase"] in FINAL[kind]:
+                return thing
+            self.assertLess(time.monotonic(), deadline, thing)
+
+    def upload(self, files):
+        tree, data = pack(files)
+        answer = self.plane.api(f"/v1/namespaces/default/code/{tree}", "PUT", data)
+        self.assertIn(answer.status, (200, 201), answer)
+        return tree
+
+    def function(self, name, files, phase="Ready", **spec):
+        if isinstance(files, str):
+            files = {"handler.py": files}
+        spec = {"runtime": "python3.11", "source": {"type": "dir", "path": "src", "hash": self.upload(files)}, **spec}
+        thing = self.wait("functions", name, self.put("functions", name, spec)["metadata"]["generation"])
+        self.assertEqual(phase, thing["status"]["phase"], thing)
+        return thing
+
+    def http_trigger(self, function, name="web", **http):
+        made = self.put("triggers", name, {"function": function, "type": "http", "http": http})
+        return self.wait("triggers", name, made["metadata"]["generation"])
+
+    def job(self, name, function, run_id, **spec):
+        made = self.put("jobs", name, {"function": function, "runId": run_id, **spec})
+        return self.wait("jobs", name, made["metadata"]["generation"])
+
+    def until(self, holds, timeout=20, what="it holds"):
+        deadline = time.monotonic() + timeout
+        while True:
+            value = holds()
+            if value:
+                return value
+            self.assertLess(time.monotonic(), deadline, f"not within {timeout} s: {what}\n{self.plane.log_tail()}")
+            time.sleep(0.05)
+
+
+class Program(unittest.TestCase):
+    def run_it(self, *args, **kwargs):
+        return subprocess.run([SLESSD, *args], capture_output=True, text=True, timeout=30, check=False, **kwargs)
+
+    def test_help_and_version(self):
+        self.assertRegex(self.run_it("--version").stdout, r"^slessd \d+\.\d+\.\d+\n$")
+        for words in (["--help"], ["serve", "--help"], ["token", "--help"], ["token", "create", "--help"], ["config", "--help"]):
+            done = self.run_it(*words)
+            self.assertEqual(0, done.returncode, words)
+            self.assertIn("--help", done.stdout)
+
+    def test_wrong_settings_say_where(self):
+        plane = ControlPlane(config="http:\n  wrokers: 3\n")
+        self.addCleanup(plane.stop)
+        done = self.run_it("serve", "--data-dir", plane.data, *plane.args)
+        self.assertEqual(1, done.returncode)
+        self.assertIn("slessd.yaml:2", done.stderr)
+        self.assertIn('did you mean "http.workers"', done.stderr)
+        done = self.run_it("serve")
+        self.assertNotEqual(0, done.returncode)
+        self.assertIn("--data-dir", done.stderr)
+        self.assertIn("127.0.0.1:nowhere", self.run_it("serve", "--data-dir", plane.data, "--listen", "127.0.0.1:nowhere").stderr)
+
+    def test_config_prints_what_counts(self):
+        done = self.run_it("config", "--http-workers", "7", env={**os.environ, "SLESS_JOBS_WORKERS": "9"})
+        self.assertIn("workers: 7", done.stdout)
+        self.assertIn("workers: 9", done.stdout)
+
+
+class Life(ServerCase):
+    def test_data_is_private_and_one_server_has_it(self):
+        for folder, folders, files in os.walk(self.plane.data):
+            if os.path.relpath(folder, self.plane.data).startswith(("run", "layers")):
+                continue
+            for name in folders + files:
+                path = os.path.join(folder, name)
+                self.assertEqual(0, stat.S_IMODE(os.lstat(path).st_mode) & 0o077, path)
+        self.assertEqual(0o700, stat.S_IMODE(os.stat(self.plane.data).st_mode))
+        second = subprocess.run([SLESSD, "serve", "--data-dir", self.plane.data, "--listen", "127.0.0.1:0"], capture_output=True, text=True,
+                                timeout=30, check=False)
+        self.assertEqual(1, second.returncode)
+        self.assertIn(f"process {self.plane.process.pid}", second.stderr)
+
+    def test_tokens(self):
+        self.assertEqual(401, self.plane.api("/v1/info", token="sless_test_" + "0" * 64).status)
+        self.assertEqual(401, request(self.plane.url + "/v1/info").status)
+        token = self.plane.create_token("other")
+        self.assertEqual(200, self.plane.api("/v1/info", token=token).status)
+        again = subprocess.run([SLESSD, "token", "create", "--data-dir", self.plane.data, "--name", "other"], capture_output=True, text=True,
+                               timeout=30, check=False)
+        self.assertEqual((1, ""), (again.returncode, again.stdout))
+        self.assertNotIn(token, self.plane.log_tail(1000))
+
+    def test_sigterm_lets_a_call_end_and_leaves_no_process(self):
+        self.function("slow", "import time\ndef handle(event):\n    time.sleep(2)\n    return {'statusCode': 200, 'body': 'done'}\n")
+        self.http_trigger("slow")
+        answers = []
+        caller = threading.Thread(target=lambda: answers.append(self.plane.call("default/slow")))
+        caller.start()
+        time.sleep(0.5)
+        children = self.plane.processes()
+        self.assertTrue(children)
+        self.assertEqual(0, self.plane.terminate())
+        caller.join(20)
+        self.assertEqual((200, "done"), (answers[0].status, answers[0].text))
+        # The kernel may take a moment to take down what lived in a sandbox's pid namespace.
+        self.until(lambda: not [pid for pid in children if os.path.exists(f"/proc/{pid}")], 2, "no process is left")
+        self.assertFalse(os.path.exists(os.path.join(self.plane.data, "server.json")))
+
+    def test_a_second_signal_ends_at_once(self):
+        self.function("slow", "import time\ndef handle(event):\n    time.sleep(30)\n")
+        self.http_trigger("slow")
+        caller = threading.Thread(target=lambda: self.swallow(lambda: self.plane.call("default/slow")))
+        caller.start()
+        time.sleep(0.5)
+        self.plane.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        self.assertIsNone(self.plane.process.poll())
+        self.plane.process.send_signal(signal.SIGINT)
+        self.assertEqual(128 + signal.SIGINT, self.plane.process.wait(5))
+        caller.join(10)
+
+    @staticmethod
+    def swallow(call):
+        try:
+            call()
+        except OSError:
+            pass
+        except Exception as error:  # http.client's own
+            assert "Remote" in type(error).__name__ or "Incomplete" in type(error).__name__, error
+
+
+class Restart(ServerCase):
+    def test_kill_9_serves_again_as_before_and_leaves_no_orphan(self):
+        self.function("f", "def handle(event):\n    return {'statusCode': 200, 'body': 'one'}\n", minReplicas=1)
+        self.http_trigger("f")
+        before = self.plane.object("functions", "default", "f")
+        children = self.plane.processes()
+        self.assertTrue(children)
+        self.plane.kill()
+        self.until(lambda: not [pid for pid in children if os.path.exists(f"/proc/{pid}")], 5, "no orphan is left")
+        began = time.monotonic()
+        self.plane.start()
+        answer = self.plane.call("default/f")
+        self.assertEqual((200, "one"), (answer.status, answer.text))
+        self.assertLess(time.monotonic() - began, 10)
+        after = self.plane.object("functions", "default", "f")
+        for field in ("phase", "revision", "serving", "lastBuiltAt", "invokeUrl", "observedGeneration"):
+            self.assertEqual(before["status"][field], after["status"][field], field)
+        self.assertEqual(before["metadata"]["generation"], after["metadata"]["generation"])
+
+    def test_kill_9_at_any_moment_of_a_deployment(self):
+        version = 0
+        for pause in (0.0, 0.02, 0.1, 0.3):
+            version += 1
+            tree = self.upload({"handler.py": f"def handle(event):\n    return {{'statusCode': 200, 'body': 'v{version}'}}\n"})
+            made = self.put("functions", "f", {"runtime": "python3.11", "source": {"type": "dir", "path": "s", "hash": tree}})
+            time.sleep(pause)
+            self.plane.kill()
+            self.plane.start()
+            thing = self.wait("functions", "f", made["metadata"]["generation"], 15)
+            self.assertEqual("Ready", thing["status"]["phase"], thing)
+            self.assertEqual(tree, thing["status"]["serving"]["source"]["hash"])
+        self.http_trigger("f")
+        self.assertEqual("v4", self.plane.call("default/f").text)
+
+    def test_lost_layers_are_built_again(self):
+        self.function("f", "def handle(event):\n    return {'statusCode': 200, 'body': 'one'}\n")
+        self.http_trigger("f")
+        self.assertEqual(0, self.plane.terminate())
+        layers = os.path.join(self.plane.data, "layers", "code")
+        for folder, folders, _ in os.walk(layers):
+            os.chmod(folder, 0o700)
+        subprocess.run(["rm", "-rf", layers], check=True)
+        self.plane.start()
+        answer = self.until(lambda: (lambda a: a if a.status == 200 else None)(self.plane.call("default/f")), 10, "it serves again")
+        self.assertEqual("one", answer.text)
+        self.assertEqual(1, self.plane.object("functions", "default", "f")["status"]["revision"])
+
+
+class Jobs(ServerCase):
+    # Each run leaves a line in its log: that is how the tests count what really ran.
+    CODE = "def handle(event, context):\n    print('RAN ' + event['tag'])\n    return {'tag': event['tag']}\n"
+
+    def ran(self, function, tag):
+        answer = self.plane.api(f"/v1/namespaces/default/functions/{function}/logs?limit=1000")
+        self.assertEqual(200, answer.status, answer)
+        return sum(1 for item in answer.json()["items"] if item["line"] == f"RAN {tag}")
+
+    def test_a_run_id_runs_exactly_once(self):
+        self.function("f", self.CODE)
+        spec = {"function": "f", "runId": 1, "eventJson": '{"tag":"a"}'}
+        threads = [threading.Thread(target=lambda: self.put("jobs", "j", spec, (200, 201, 409))) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        done = self.job("j", "f", 1, eventJson='{"tag":"a"}')
+        self.assertEqual("Succeeded", done["status"]["phase"], done)
+        self.assertEqual({"tag": "a"}, json.loads(done["status"]["resultJson"]))
+        self.plane.kill()
+        self.plane.start()
+        time.sleep(1)
+        self.assertEqual(1, self.ran("f", "a"))
+        done = self.job("j", "f", 2, eventJson='{"tag":"b"}')
+        self.assertEqual((2, "Succeeded"), (done["status"]["runId"], done["status"]["phase"]))
+        self.assertEqual((1, 1), (self.ran("f", "a"), self.ran("f", "b")))
+        runs = self.plane.api("/v1/namespaces/default/jobs/j/runs").json()["items"]
+        self.assertEqual([2, 1], [run["spec"]["runId"] for run in runs])
+
+    def test_kill_9_while_it_runs_counts_as_an_attempt(self):
+        self.function("f", "import time\ndef handle(event):\n    print('RAN ' + event['tag'], flush=True)\n    time.sleep(event.get('sleep', 0))\n    return 1\n")
+        made = self.put("jobs", "j", {"function": "f", "runId": 1, "eventJson": '{"tag":"a","sleep":20}'})
+        self.until(lambda: self.ran("f", "a") == 1, 10, "the run began")
+        self.plane.kill()
+        self.plane.start()
+        done = self.wait("jobs", "j", made["metadata"]["generation"])
+        self.assertEqual(("Failed", "Interrupted", 1),
+                         (done["status"]["phase"], done["status"]["failure"]["reason"], done["status"]["attempts"]))
+        self.assertEqual(1, self.ran("f", "a"))
+
+    def test_a_failed_run_says_where(self):
+        self.function("f", "def handle(event):\n    x = 1\n    return x / 0\n")
+        done = self.job("j", "f", 1, maxRetries=1)["status"]
+        self.assertEqual(("Failed", 2), (done["phase"], done["attempts"]), done)
+        self.assertEqual(("HandlerError", "handler.py", 3), tuple(done["failure"][k] for k in ("reason", "file", "line")))
+        self.assertIn("ZeroDivisionError", done["failure"]["message"])
+
+    def test_it_waits_for_its_function_and_fails_without_one(self):
+        done = self.job("j", "nobody", 1)["status"]
+        self.assertEqual("Failed", done["phase"])
+        self.assertIn('function "nobody" does not exist', done["failure"]["message"])
+
+
+class Cron(ServerCase):
+    def test_it_fires_once_and_shows_what_comes(self):
+        # The schedule's grain is a minute: wait for the next one.
+        self.function("f", "def handle(event):\n    print('TICK', event['n'])\n", minReplicas=1)
+        made = self.put("triggers", "tick", {"function": "f", "type": "cron", "cron": {"schedule": "* * * * *", "payload": '{"n":7}'}})
+        thing = self.wait("triggers", "tick", made["metadata"]["generation"])
+        self.assertEqual(("Ready", 5), (thing["status"]["phase"], len(thing["status"]["nextRuns"])))
+        ticks = lambda: [item for item in self.plane.api("/v1/namespaces/default/functions/f/logs").json()["items"]
+                         if item["line"] == "TICK 7"]
+        self.until(ticks, 75, "the trigger fired")
+        self.plane.kill()
+        self.plane.start()
+        time.sleep(1)
+        self.assertEqual(1, len(ticks()))
+        self.assertEqual(thing["status"]["nextRuns"][0], self.plane.object("triggers", "default", "tick")["status"]["lastFire"])
+
+
+class Revisions(ServerCase):
+    def code(self, version):
+        return f"import os\ndef handle(event):\n    return {{'statusCode': 200, 'body': 'v{version} ' + os.environ['V']}}\n"
+
+    def test_a_failed_update_leaves_the_old_one_serving(self):
+        self.function("f", self.code(1), environment={"V": "1"})
+        self.http_trigger("f")
+        broken = self.function("f", "def handle(event:\n", phase="Failed", environment={"V": "2"})
+        self.assertEqual(("handler.py", 1), (broken["status"]["failure"]["file"], broken["status"]["failure"]["line"]))
+        self.assertEqual(1, broken["status"]["revision"])
+        self.assertEqual("v1 1", self.plane.call("default/f").text)
+        self.function("f", self.code(3), environment={"V": "3"})
+        self.assertEqual("v3 3", self.plane.call("default/f").text)
+
+    def test_switch_under_load_fails_nothing_and_mixes_nothing(self):
+        self.function("f", self.code(0), environment={"V": "0"}, concurrency=4)
+        self.http_trigger("f")
+        stop, answers, lock = threading.Event(), [], threading.Lock()
+
+        def call():
+            while not stop.is_set():
+                began = time.monotonic()
+                try:
+                    answer = self.plane.call("default/f")
+                    entry = (began, answer.status, answer.text)
+                except Exception as error:
+                    entry = (began, 0, repr(error))
+                with lock:
+                    answers.append(entry)
+
+        callers = [threading.Thread(target=call) for _ in range(4)]
+        for caller in callers:
+            caller.start()
+        switched = {}
+        try:
+            for version in range(1, 4):
+                self.function("f", self.code(version), environment={"V": str(version)}, concurrency=4)
+                switched[version] = time.monotonic()
+                time.sleep(0.3)
+        finally:
+            stop.set()
+            for caller in callers:
+                caller.join(30)
+        self.assertEqual([], [entry for entry in answers if entry[1] != 200][:5])
+        self.assertEqual([], [entry for entry in answers if entry[2] not in {f"v{n} {n}" for n in range(4)}][:5])
+        # A call that began after Ready was read is answered by that revision or a later one.
+        for version, when in switched.items():
+            old = [entry for entry in answers if entry[0] > when and int(entry[2][1]) < version]
+            self.assertEqual([], old[:5])
+
+    def test_a_function_that_goes_takes_its_url_and_can_come_again(self):
+        self.function("f", self.code(1), environment={"V": "1"})
+        self.http_trigger("f")
+        answer = self.plane.api("/v1/namespaces/default/functions/f", "DELETE")
+        self.assertIn(answer.status, (200, 202), answer)
+        self.until(lambda: self.plane.object("functions", "default", "f") is None, 10, "the function is gone")
+        self.assertEqual(404, self.plane.call("default/f").status)
+        trigger = self.until(lambda: (lambda t: t if t["status"]["phase"] == "Failed" else None)(self.plane.object("triggers", "default", "web")),
+                             5, "the trigger says that its function is gone")
+        self.assertIn('function "f" does not exist', trigger["status"]["failure"]["message"])
+        self.function("f", self.code(2), environment={"V": "2"})
+        self.until(lambda: self.plane.call("default/f").status == 200, 5, "it serves again")
+        self.assertEqual("v2 2", self.plane.call("default/f").text)
+
+
+if __name__ == "__main__":
+    unittest.main()
