@@ -1,6 +1,10 @@
 #include "server/config/config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+
+#include <fstream>
+#include <sstream>
 
 #include "client/base/testing/result_matchers.h"
 
@@ -63,6 +67,27 @@ TEST(ToYaml, GivesTheSameOptionsAgain) {
   EXPECT_EQ(ToYaml(*again), text);
   EXPECT_EQ(again->listen, "[::1]:80");
   EXPECT_TRUE(again->insecure_no_sandbox);
+}
+
+std::string Row(const Setting& setting) {
+  return fmt::format("| `{}` | {} | {} | `{}` | `{}` | {} |\n", setting.name, setting.fallback.empty() ? "" : "`" + setting.fallback + "`",
+                     setting.allowed, EnvironmentName(setting.name), FlagName(setting.name), setting.text);
+}
+
+TEST(Docs, TellTheTruth) {
+  std::ifstream file(SLESS_SOURCE_DIR "/docs/configuration.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  std::string rows;
+  for (const auto& setting : Settings()) rows += Row(setting);
+  EXPECT_THAT(text.str(), HasSubstr(rows)) << "the table of docs/configuration.md shall be:\n" << rows;
+}
+
+TEST(Docs, TheSampleFileIsTaken) {
+  std::ifstream file(SLESS_SOURCE_DIR "/server/deploy/slessd.yaml");
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_THAT(Load({"slessd.yaml", text.str(), {}, {}}), base::IsOk());
 }
 
 }  // namespace
