@@ -48,6 +48,8 @@ Task<base::Result<std::string_view>> Session::ReadBody() {
     body.data = chunk_.data();
     body.size = chunk_.size();
     body.more = true;
+    // Beast reads as much at once as the buffer has room for, and it begins with 512 bytes.
+    if (parser_->content_length_remaining().value_or(kPiece) > 4096) buffer_.reserve(kPiece);
     stream_.expires_after(shared_->options.body_timeout);
     auto [error, n] = co_await beast::http::async_read_some(stream_, buffer_, *parser_, kTuple);
     got = chunk_.size() - body.size;
