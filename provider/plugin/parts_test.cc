@@ -18,6 +18,7 @@
 #include "client/base/testing/result_matchers.h"
 #include "provider/plugin/auto_mtls.h"
 #include "provider/plugin/convert.h"
+#include "provider/plugin/der.h"
 #include "provider/plugin/running_calls.h"
 #include "provider/plugin/socket_folder.h"
 #include "provider/plugin/testing/fake_host.h"
@@ -92,6 +93,28 @@ TEST(AutoMtls, ChecksTheHostsCertificate) {
     ASSERT_FALSE(status.has_value());
     EXPECT_EQ(status.error().code, base::Code::kInvalidArgument);
     EXPECT_EQ(status.error().message.find(bad.substr(0, 40)), bad.size() < 3 ? status.error().message.find(bad) : std::string::npos);
+  }
+}
+
+struct DerCase {
+  std::string got;
+  std::string want;
+};
+TEST(Der, HasTheShortestForm) {
+  using namespace std::literals;
+  for (const auto& [got, want] : std::vector<DerCase>{
+           {der::Integer("\0\0\x01"sv), "\x02\x01\x01"},
+           {der::Integer("\x80"sv), "\x02\x02\0\x80"s},
+           {der::Integer(""sv), "\x02\x01\0"s},
+           {der::BitString("\x8c"sv, 2), "\x03\x02\x02\x8c"},
+           {der::Sequence(std::string(127, 'a')), "\x30\x7f" + std::string(127, 'a')},
+           {der::Sequence(std::string(128, 'a')), "\x30\x81\x80" + std::string(128, 'a')},
+           {der::OctetString(std::string(300, 'a')), "\x04\x82\x01\x2c" + std::string(300, 'a')},
+           {der::Time(0), "\x17\x0d" "700101000000Z"},
+           {der::Time(2524607999), "\x17\x0d" "491231235959Z"},
+           {der::Time(2524608000), "\x18\x0f" "20500101000000Z"},
+           {der::Pem("X", std::string(49, '\0')), "-----BEGIN X-----\n" + std::string(64, 'A') + "\nAA==\n-----END X-----\n"}}) {
+    EXPECT_EQ(got, want);
   }
 }
 

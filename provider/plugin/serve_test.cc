@@ -270,6 +270,17 @@ TEST_F(ServeTest, ATermSignalLetsARunningApplyReturnItsState) {
   ASSERT_TRUE(child->Wait(kLimit, &exit_status));
 }
 
+TEST_F(ServeTest, TheHostsVariablesAreNotInherited) {
+  const auto child = StartServing(HostVariables());
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kLimit);
+  tfplugin6::ApplyResourceChange::Response response;
+  ASSERT_TRUE(tfplugin6::Provider::NewStub(Channel())->ApplyResourceChange(&context, ApplyRequest("env", 0), &response).ok());
+  const auto state = FromProto(response.new_state(), testing::ThingType(), "state");
+  ASSERT_TRUE(state.has_value());
+  EXPECT_EQ(state->Get("text").AsString(), "gone");
+}
+
 TEST_F(ServeTest, ShutdownDoesNotWaitForADeafCall) {
   const auto child = StartServing(HostVariables());
   const auto channel = Channel();

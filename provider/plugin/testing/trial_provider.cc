@@ -40,6 +40,10 @@ class TrialThing final : public Resource {
     if (act == "throw") throw std::runtime_error("thrown by the trial resource");
     if (act == "crash") std::abort();
     if (act == "big") response.state = response.state.With("text", Value::String(std::string(6 << 20, 'x')));
+    if (act == "env") {
+      const bool gone = std::getenv("PLUGIN_CLIENT_CERT") == nullptr && std::getenv("TF_PLUGIN_MAGIC_COOKIE") == nullptr;
+      response.state = response.state.With("text", Value::String(gone ? "gone" : "still there"));
+    }
     if (act == "sleep") WaitFor(request.context.stop, wait);
     if (act == "hang") std::this_thread::sleep_for(wait);
     if (act == "wait" && WaitFor(request.context.stop, std::chrono::seconds(30))) {
