@@ -1,0 +1,396 @@
+#include "server/handlers/handlers.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "client/api/fields.h"
+#include "client/api/job.h"
+#include "client/base/json.h"
+#include "client/base/strings.h"
+#include "client/base/testing/result_matchers.h"
+#include "client/source/source.h"
+#include "server/artifact/filesystem/filesystem_store.h"
+#include "server/auth/tokens.h"
+#include "server/http/server.h"
+#include "server/http/testing/raw_client.h"
+#include "server/store/memory/memory_store.h"
+#include "server/store/typed.h"
+
+namespace sless::handlers {
+namespace {
+
+using namespace std::chrono_literals;
+using base::IsOk;
+using nlohmann::json;
+using testing::HasSubstr;
+
+class FakeLogs final : public invocations::LogStore {
+ public:
+  void Append(const std::string&, const std::string&, invocations::LogRecord record) override { records.push_back(std::move(record)); }
+  base::Result<std::vector<invocations::LogRecord>> Read(const std::string&, const std::string&, const invocations::LogQuery& query) const override {
+    last = query;
+    return records;
+  }
+  void Remove(const std::string&, const std::string&) override {}
+  std::vector<invocations::LogRecord> records;
+  mutable invocations::LogQuery last;
+};
+
+std::string Zip(const source::Tree& tree) {
+  std::string out;
+  EXPECT_THAT(source::WriteZip(tree, [&](std::string_view bytes) {
+                out += bytes;
+                return base::Ok();
+              }),
+              IsOk());
+  return out;
+}
+
+class HandlersTest : public testing::Test {
+ protected:
+  HandlersTest() : dir(std::filesystem::temp_directory_path() / ("sless_handlers_" + base::RandomHex(6))) {
+    std::filesystem::create_directories(dir);
+    store = store::MakeMemoryStore(clock);
+    auto opened = artifact::OpenFilesystemStore(dir / "artifacts");
+    EXPECT_THAT(opened, IsOk());
+    artifacts = std::move(*opened);
+    auth = auth::MakeAuthenticator(*store, clock);
+    auto made = auth::CreateToken(*store, "test");
+    EXPECT_THAT(made, IsOk());
+    bearer = "Authorization: Bearer " + made->Reveal() + "\r\n";
+    subscription = WakeOnChange(*store, hub);
+    http::Router router;
+    RegisterRoutes(router, {*store, *artifacts, logs, *auth, metrics, clock, log, hub, "http://example.test", {"python3.11"},
+                            [this]() -> base::Status { return ready ? base::Ok() : base::Err(base::Code::kUnavailable, "restoring"); }});
+    auto started = http::Server::Start({.workers = 4}, std::move(router), {io, log, metrics});
+    EXPECT_THAT(started, IsOk());
+    server = std::move(*started);
+    auto inline_tree = source::InlineTree("python3.11", "handler.handle", "def handle(e):\n  return 1\n");
+    EXPECT_THAT(inline_tree, IsOk());
+    tree = *inline_tree;
+    hash = source::TreeHash(tree);
+  }
+  ~HandlersTest() override {
+    server->Stop(0ms);
+    subscription.reset();
+    std::filesystem::remove_all(dir);
+  }
+
+  http::Answer Do(std::string_view method, const std::string& path, const std::string& body = "", std::string_view extra = "") {
+    return http::Call(server->address(), method, path, body, bearer + std::string(extra));
+  }
+  json Json(const http::Answer& answer) { return base::ParseJson(answer.body).value_or(json()); }
+  static json Body(json spec) {
+    json body;
+    body["spec"] = std::move(spec);
+    return body;
+  }
+  json FunctionBody() { return Body({{"runtime", "python3.11"}, {"source", {{"type", "dir"}, {"hash", hash}}}}); }
+  void UploadCode() { EXPECT_EQ(Do("PUT", code_path(), Zip(tree)).status, 201); }
+  std::string code_path() const { return "/v1/namespaces/default/code/" + hash; }
+  void SetStatus(const std::string& phase, int64_t generation) {
+    EXPECT_THAT((store::MutateStatus<api::Function>(*store, "default", "f",
+                                                    [&](api::Function& f) {
+                                                      f.status.phase = phase;
+                                                      f.status.observed_generation = generation;
+                                                      return base::Ok();
+                                                    })),
+                IsOk());
+  }
+
+  const std::string f = "/v1/namespaces/default/functions/f";
+  std::filesystem::path dir;
+  base::NullLogger log;
+  base::SystemClock clock;
+  observe::Registry metrics;
+  http::IoPool io{1};
+  http::WakeHub hub;
+  FakeLogs logs;
+  std::unique_ptr<store::ObjectStore> store;
+  std::unique_ptr<artifact::ArtifactStore> artifacts;
+  std::unique_ptr<auth::Authenticator> auth;
+  std::unique_ptr<store::Subscription> subscription;
+  std::unique_ptr<http::Server> server;
+  std::string bearer;
+  source::Tree tree;
+  std::string hash;
+  std::atomic<bool> ready{true};
+};
+
+TEST_F(HandlersTest, WithoutATokenOnlyHealthAndMetricsAnswer) {
+  for (const char* path : {"/healthz", "/readyz", "/metrics"}) EXPECT_EQ(http::Call(server->address(), "GET", path).status, 200) << path;
+  for (const char* path : {"/v1/info", "/v1/namespaces", "/v1/openapi.json", "/v1/namespaces/default/functions"}) {
+    EXPECT_EQ(http::Call(server->address(), "GET", path).status, 401) << path;
+    EXPECT_EQ(http::Call(server->address(), "GET", path, "", "Authorization: Bearer sless_test_00\r\n").status, 401) << path;
+    EXPECT_EQ(Do("GET", path).status, 200) << path;
+  }
+  ready = false;
+  EXPECT_EQ(http::Call(server->address(), "GET", "/readyz").status, 503);
+  EXPECT_EQ(Json(Do("GET", "/v1/info"))["externalUrl"], "http://example.test");
+}
+
+TEST_F(HandlersTest, CodeIsUploadedOnceAndChecked) {
+  EXPECT_EQ(Do("HEAD", code_path()).status, 404);
+  UploadCode();
+  EXPECT_EQ(Do("HEAD", code_path()).status, 200);
+  EXPECT_EQ(Do("PUT", code_path(), "not even a zip").status, 200) << "there already: nothing is read";
+  const auto other = "/v1/namespaces/default/code/sha256:" + std::string(64, '0');
+  const auto mismatch = Do("PUT", other, Zip(tree));
+  EXPECT_EQ(mismatch.status, 422);
+  EXPECT_THAT(mismatch.body, HasSubstr(hash));
+  EXPECT_THAT(mismatch.body, HasSubstr("sha256:000"));
+  const auto broken = Do("PUT", other, "not a zip");
+  EXPECT_EQ(broken.status, 400);
+  EXPECT_EQ(Json(broken)["reason"], "BadArchive");
+  EXPECT_EQ(Do("PUT", "/v1/namespaces/default/code/sha256:xyz", "z").status, 400);
+  EXPECT_EQ(Do("HEAD", "/v1/namespaces/elsewhere/code/" + hash).status, 404) << "a namespace learns of another's code";
+}
+
+TEST_F(HandlersTest, PutCreatesChangesNothingTwiceAndReplaces) {
+  const auto missing = Do("PUT", f, FunctionBody().dump());
+  EXPECT_EQ(missing.status, 422);
+  EXPECT_EQ(Json(missing)["reason"], "SourceMissing");
+  EXPECT_EQ(Json(missing)["field"], "/spec/source/hash");
+  UploadCode();
+  auto body = FunctionBody();
+  body["metadata"]["annotations"]["a"] = "b";
+  body["status"]["phase"] = "Ready";  // ignored
+  const auto created = Do("PUT", f, body.dump(), "If-None-Match: *\r\n");
+  ASSERT_EQ(created.status, 201) << created.body;
+  const auto first = Json(created);
+  EXPECT_EQ(first["kind"], "Function");
+  EXPECT_EQ(first["status"]["phase"], "Pending");
+  EXPECT_EQ(first["metadata"]["generation"], 1);
+  EXPECT_EQ(first["metadata"]["annotations"]["a"], "b");
+  EXPECT_EQ(Do("PUT", f, body.dump(), "If-None-Match: *\r\n").status, 409);
+  const auto same = Do("PUT", f, body.dump());
+  EXPECT_EQ(same.status, 200);
+  EXPECT_EQ(Json(same)["metadata"], first["metadata"]);
+  EXPECT_EQ(Do("PUT", f, created.body).status, 200) << "what was read can be sent back";
+  body["spec"]["memoryMb"] = 512;
+  EXPECT_EQ(Do("PUT", f, body.dump(), "If-Match: \"wrong\"\r\n").status, 412);
+  const auto version = first["metadata"]["resourceVersion"].get<std::string>();
+  const auto changed = Do("PUT", f, body.dump(), "If-Match: \"" + version + "\"\r\n");
+  EXPECT_EQ(changed.status, 200);
+  EXPECT_EQ(Json(changed)["metadata"]["generation"], 2);
+  EXPECT_EQ(Do("PUT", "/v1/namespaces/default/functions/g", body.dump(), "If-Match: \"1\"\r\n").status, 412);
+}
+
+struct Bad {
+  std::string body;
+  std::string field;
+};
+TEST_F(HandlersTest, BadBodiesNameTheField) {
+  UploadCode();
+  auto with = [&](const std::string& pointer, const json& value) {
+    auto body = FunctionBody();
+    body[json::json_pointer(pointer)] = value;
+    return body.dump();
+  };
+  const std::vector<Bad> cases{{"", ""},
+                               {"{", ""},
+                               {"[]", ""},
+                               {"{}", "/spec"},
+                               {with("/extra", 1), "/extra"},
+                               {with("/kind", "Job"), "/kind"},
+                               {with("/spec/memory", 1), "/spec/memory"},
+                               {with("/spec/memoryMb", "x"), "/spec/memoryMb"},
+                               {with("/spec/memoryMb", 1), "/spec/memoryMb"},
+                               {with("/spec/source/hsh", "x"), "/spec/source/hsh"},
+                               {with("/spec/environment", {{"A", 1}}), "/spec/environment/A"},
+                               {with("/metadata/name", "other"), "/metadata/name"},
+                               {with("/metadata/namespace", "other"), "/metadata/namespace"},
+                               {with("/metadata/labels", json::object()), "/metadata/labels"},
+                               {with("/spec/runtime", "python3.12"), "/spec/runtime"}};
+  for (const auto& [body, field] : cases) {
+    const auto answer = Do("PUT", f, body);
+    EXPECT_EQ(answer.status, 400) << body << answer.body;
+    EXPECT_EQ(Json(answer).value("field", ""), field) << body << answer.body;
+  }
+  EXPECT_EQ(Do("PUT", "/v1/namespaces/default/functions/UPPER", FunctionBody().dump()).status, 400);
+  EXPECT_EQ(Do("PUT", f, std::string(1024 * 1024 + 1, ' ')).status, 413);
+  EXPECT_EQ(Do("GET", f + "?wait=nonsense").status, 400);
+}
+
+TEST_F(HandlersTest, PatchMergesSpecAndAnnotations) {
+  UploadCode();
+  auto body = FunctionBody();
+  body["metadata"]["annotations"]["sless.dev/creating"] = "true";
+  body["spec"]["environment"] = {{"A", "1"}, {"B", "2"}};
+  ASSERT_EQ(Do("PUT", f, body.dump()).status, 201);
+  const auto type = "Content-Type: application/merge-patch+json\r\n";
+  const auto patched = Do("PATCH", f, R"({"metadata":{"annotations":{"sless.dev/creating":null}},"spec":{"environment":{"A":null,"C":"3"}}})", type);
+  ASSERT_EQ(patched.status, 200) << patched.body;
+  EXPECT_EQ(Json(patched)["metadata"]["annotations"], json::object());
+  EXPECT_EQ(Json(patched)["spec"]["environment"], (json{{"B", "2"}, {"C", "3"}}));
+  EXPECT_EQ(Do("PATCH", f, R"({"status":{}})", type).status, 400);
+  EXPECT_EQ(Do("PATCH", f, R"({"metadata":{"uid":"x"}})", type).status, 400);
+  EXPECT_EQ(Do("PATCH", f, "{}", "Content-Type: text/plain\r\n").status, 415);
+  EXPECT_EQ(Do("PATCH", "/v1/namespaces/default/functions/g", "{}", type).status, 404);
+}
+
+TEST_F(HandlersTest, LongPollAnswersWhenTheStatusIsFinal) {
+  UploadCode();
+  ASSERT_EQ(Do("PUT", f, FunctionBody().dump()).status, 201);
+  EXPECT_EQ(Json(Do("GET", f + "?wait=ready&timeout=0"))["status"]["phase"], "Pending");
+  std::jthread later([&] {
+    std::this_thread::sleep_for(50ms);
+    SetStatus("Building", 1);
+    SetStatus("Ready", 0);  // of an older generation
+    std::this_thread::sleep_for(50ms);
+    SetStatus("Ready", 1);
+  });
+  const auto began = std::chrono::steady_clock::now();
+  const auto answer = Do("GET", f + "?wait=ready&generation=1&timeout=20");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+  EXPECT_EQ(Json(answer)["status"]["observedGeneration"], 1);
+  EXPECT_EQ(Json(answer)["status"]["phase"], "Ready");
+}
+
+TEST_F(HandlersTest, DeleteIsAskedForThenDone) {
+  UploadCode();
+  ASSERT_EQ(Do("PUT", f, FunctionBody().dump()).status, 201);
+  const auto asked = Do("DELETE", f);
+  EXPECT_EQ(asked.status, 202);
+  EXPECT_NE(Json(asked)["metadata"]["deletionRequestedAt"], "");
+  const auto put = Do("PUT", f, FunctionBody().dump());
+  EXPECT_EQ(put.status, 412);
+  EXPECT_THAT(put.body, HasSubstr("being deleted"));
+  EXPECT_EQ(Do("DELETE", f + "?wait=gone&timeout=0").status, 202);
+  std::jthread later([&] {
+    std::this_thread::sleep_for(50ms);
+    EXPECT_THAT(store->Delete({"Function", "default", "f"}, std::nullopt), IsOk());
+  });
+  EXPECT_EQ(Do("GET", f + "?wait=gone&timeout=20").status, 404);
+  EXPECT_EQ(Do("DELETE", f).status, 404);
+}
+
+TEST_F(HandlersTest, ListsArePagedAndNamespacesComeAndGo) {
+  EXPECT_EQ(Json(Do("GET", "/v1/namespaces"))["items"], json::array());
+  UploadCode();
+  for (const char* name : {"a", "b", "c"}) {
+    ASSERT_EQ(Do("PUT", std::string("/v1/namespaces/default/functions/") + name, FunctionBody().dump()).status, 201);
+  }
+  const auto first = Json(Do("GET", "/v1/namespaces/default/functions?limit=2"));
+  ASSERT_EQ(first["items"].size(), 2u);
+  EXPECT_EQ(first["items"][0]["kind"], "Function");
+  const auto next = Json(Do("GET", "/v1/namespaces/default/functions?limit=2&continue=" + base::PercentEncode(first["continue"].get<std::string>())));
+  ASSERT_EQ(next["items"].size(), 1u);
+  EXPECT_EQ(next["items"][0]["metadata"]["name"], "c");
+  EXPECT_FALSE(next.contains("continue"));
+  EXPECT_EQ(Do("GET", "/v1/namespaces/default/functions?limit=1001").status, 400);
+  EXPECT_EQ(Json(Do("GET", "/v1/namespaces"))["items"][0]["name"], "default");
+}
+
+TEST_F(HandlersTest, RunsAreListedNewestFirstAndRetriedOnce) {
+  const std::string job = "/v1/namespaces/default/jobs/j";
+  ASSERT_EQ(Do("PUT", job, Body({{"function", "f"}, {"runId", 10}}).dump()).status, 201);
+  for (const int64_t id : {2, 10}) {
+    api::Run run;
+    run.metadata.ns = "default";
+    run.metadata.name = fmt::format("j.{}", id);
+    run.spec = {"Job", "j", "f", "{}", id, 1};
+    run.status.phase = id == 10 ? "Failed" : "Succeeded";
+    run.status.attempt = 1;
+    ASSERT_THAT(store::CreateTyped(*store, run), IsOk());
+  }
+  const auto list = Json(Do("GET", job + "/runs"));
+  ASSERT_EQ(list["items"].size(), 2u);
+  EXPECT_EQ(list["items"][0]["spec"]["runId"], 10);
+  const auto retry = [&](int run, int attempt) { return Do("POST", job + "/runs", fmt::format(R"({{"runId":{},"attempt":{}}})", run, attempt)); };
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Json(retry(10, 2))["spec"]["maxAttempts"], 2);
+  EXPECT_EQ(retry(10, 1).status, 200);
+  EXPECT_EQ(retry(10, 3).status, 422);
+  EXPECT_EQ(retry(2, 2).status, 422) << "it succeeded";
+  EXPECT_EQ(retry(3, 1).status, 404);
+  EXPECT_EQ(retry(0, 1).status, 400);
+  EXPECT_EQ(Do("GET", "/v1/namespaces/default/jobs/k/runs").status, 404);
+}
+
+TEST_F(HandlersTest, LoweredRunIdNamesTheLastRun) {
+  const std::string job = "/v1/namespaces/default/jobs/j";
+  const auto put = [&](int id) { return Do("PUT", job, Body({{"function", "f"}, {"runId", id}}).dump()); };
+  ASSERT_EQ(put(5).status, 201);
+  EXPECT_THAT((store::MutateStatus<api::Job>(*store, "default", "j", [](api::Job& j) {
+                j.status.last_run_id = 5;
+                return base::Ok();
+              })),
+              IsOk());
+  const auto lowered = put(4);
+  EXPECT_EQ(lowered.status, 422);
+  EXPECT_EQ(Json(lowered)["field"], "/spec/runId");
+  EXPECT_THAT(lowered.body, HasSubstr("5"));
+  EXPECT_EQ(put(0).status, 200);
+}
+
+TEST_F(HandlersTest, Logs) {
+  const auto path = f + "/logs?limit=5&stream=stderr&requestId=r&revision=2";
+  EXPECT_EQ(Do("GET", path).status, 404) << "no such function, no lines";
+  logs.records.push_back({clock.Now(), 2, "r1", "stderr", "r", "hello"});
+  EXPECT_EQ(Json(Do("GET", path))["items"][0]["line"], "hello");
+  EXPECT_EQ(logs.last.limit, 5u);
+  EXPECT_EQ(logs.last.revision, 2);
+  EXPECT_EQ(logs.last.request_id, "r");
+  EXPECT_EQ(Do("GET", f + "/logs?stream=nonsense").status, 400);
+}
+
+// True if every member of `value` is in `schema` with that type.
+void Conforms(const json& document, const json& schema, const json& value, const std::string& where) {
+  if (schema.contains("$ref")) {
+    return Conforms(document, document[json::json_pointer(schema["$ref"].get<std::string>().substr(1))], value, where);
+  }
+  if (!schema.contains("type")) return;
+  const auto type = schema["type"].get<std::string>();
+  const bool fits = (type == "object" && value.is_object()) || (type == "array" && value.is_array()) || (type == "string" && value.is_string()) ||
+                    (type == "integer" && value.is_number_integer()) || (type == "boolean" && value.is_boolean());
+  ASSERT_TRUE(fits) << where << " is no " << type;
+  if (schema.contains("enum")) EXPECT_NE(std::find(schema["enum"].begin(), schema["enum"].end(), value), schema["enum"].end()) << where << value;
+  if (value.is_array()) {
+    for (const auto& item : value) Conforms(document, schema["items"], item, where + "/*");
+  }
+  if (!value.is_object() || !schema.contains("properties")) return;
+  for (const auto& [name, member] : value.items()) {
+    ASSERT_TRUE(schema["properties"].contains(name)) << where << "/" << name << " is not documented";
+    Conforms(document, schema["properties"][name], member, where + "/" + name);
+  }
+}
+
+TEST_F(HandlersTest, EveryDocumentedPathAnswersAsTheOpenApiDocumentSays) {
+  UploadCode();
+  ASSERT_EQ(Do("PUT", f, FunctionBody().dump()).status, 201);
+  ASSERT_EQ(Do("PUT", "/v1/namespaces/default/jobs/f", Body({{"function", "f"}}).dump()).status, 201);
+  ASSERT_EQ(Do("PUT", "/v1/namespaces/default/triggers/f", Body({{"function", "f"}, {"type", "http"}, {"http", json::object()}}).dump()).status, 201);
+  const auto document = Json(Do("GET", "/v1/openapi.json"));
+  EXPECT_EQ(document["openapi"], "3.0.3");
+  int checked = 0;
+  for (const auto& [path, operations] : document["paths"].items()) {
+    auto real = path;
+    for (const auto& [name, value] : std::map<std::string, std::string>{{"{namespace}", "default"}, {"{name}", "f"}, {"{hash}", hash}}) {
+      if (const auto at = real.find(name); at != std::string::npos) real.replace(at, name.size(), value);
+    }
+    ASSERT_EQ(real.find('{'), std::string::npos) << path;
+    for (const auto& [method, operation] : operations.items()) {
+      if (path.ends_with("/invoke")) continue;  // the gateway's
+      ++checked;
+      if (!operation["security"].empty()) {
+        std::string upper = method;
+        for (auto& c : upper) c = static_cast<char>(std::toupper(c));
+        EXPECT_EQ(http::Call(server->address(), upper, real).status, 401) << upper << " " << path;
+      }
+      if (method != "get") continue;
+      const auto answer = Do("GET", real);
+      ASSERT_TRUE(operation["responses"].contains(std::to_string(answer.status))) << path << " " << answer.status << answer.body;
+      const auto& response = operation["responses"][std::to_string(answer.status)];
+      if (response.contains("content")) Conforms(document, response["content"]["application/json"]["schema"], Json(answer), path);
+    }
+  }
+  EXPECT_GE(checked, 20);
+}
+
+}  // namespace
+}  // namespace sless::handlers
