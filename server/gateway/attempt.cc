@@ -53,14 +53,12 @@ http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::TryOnce(boost::asio:
   auto head = co_await call->ReadHead();
   if (!head) {
     const auto& error = head.error();
-    if (error.reason == "ConnectionLost") {
-      slot->Suspect();
-    }
+    if (error.reason == "ConnectionLost") slot->Suspect();
     co_return base::Err(Explain(error, *function, slot->spec()));
   }
   const auto refused = head->headers.Get("X-Sless-Error");
   if (refused == "Busy" || refused == "Draining") {
-    slot->Suspect();
+    if (refused == "Draining") slot->Suspect();  // a busy one has its place free a moment later
     co_return base::Err(Code::kUnavailable, "the replica refused the call", "", std::string(kNotBegun));
   }
   if (refused == "ReplicaDied") slot->Suspect();
