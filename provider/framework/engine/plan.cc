@@ -60,6 +60,57 @@ struct Roots {
   const cty::Value& planned;
 };
 
+bool MayReplace(const std::vector<Attribute>& attributes, const std::vector<Block>& blocks, const cty::Value& prior,
+                const cty::Path& path, const Roots& roots);
+
+// The same for the objects in a nested value; where there are none, for one that may come.
+bool ElementsMayReplace(Nesting nesting, const std::vector<Attribute>& attributes, const std::vector<Block>& blocks,
+                        const cty::Value& prior, const cty::Path& path, const Roots& roots) {
+  if (nesting == Nesting::kSingle || prior.size() == 0) return MayReplace(attributes, blocks, prior, path, roots);
+  for (const auto& item : prior.AsList()) {
+    if (MayReplace(attributes, blocks, item, path, roots)) return true;
+  }
+  for (const auto& [key, item] : prior.AsMap()) {
+    if (MayReplace(attributes, blocks, item, path, roots)) return true;
+  }
+  return false;
+}
+
+// True if some part of an object asks for replacement once it is unknown. An object that is unknown as a whole stands for
+// unknown parts: if the second plan, where they are known, asked for it first, the host would refuse that plan.
+bool MayReplace(const std::vector<Attribute>& attributes, const std::vector<Block>& blocks, const cty::Value& prior,
+                const cty::Path& path, const Roots& roots) {
+  const cty::Value unknown = cty::Value::Unknown();
+  for (const auto& attribute : attributes) {
+    const cty::Value& part = prior.Get(attribute.name);
+    Diagnostics ignored;
+    cty::Value planned = unknown;
+    bool requires_replace = false;
+    for (const auto& modifier : attribute.options.plan_modifiers) {
+      ModifyContext context{path,         unknown,     part,          prior.IsKnown(), planned, requires_replace,
+                            roots.config, roots.prior, roots.planned, ignored};
+      modifier.modify(context);
+    }
+    if (requires_replace) return true;
+    if (attribute.type.nesting &&
+        ElementsMayReplace(*attribute.type.nesting, attribute.type.attributes, {}, part, path, roots)) {
+      return true;
+    }
+  }
+  for (const auto& block : blocks) {
+    if (ElementsMayReplace(block.nesting, block.attributes, block.blocks, prior.Get(block.name), path, roots)) return true;
+  }
+  return false;
+}
+
+bool UnknownPartsMayReplace(const PlanNode& node, const Roots& roots) {
+  if (node.parts == nullptr || !node.config.IsUnknown()) return false;
+  // A list, map or set is seen by its prior elements, everything else as one object.
+  const bool many = node.prior.kind() != cty::Value::Kind::kObject;
+  return ElementsMayReplace(many ? Nesting::kList : Nesting::kSingle, *node.parts, *node.part_blocks, node.prior, node.path,
+                            roots);
+}
+
 void RunModifiers(PlanNode& node, const Roots& roots, PlanResponse& response) {
   if (node.attribute != nullptr && !node.attribute->options.plan_modifiers.empty()) {
     const cty::Value before = node.Collapse();
@@ -76,6 +127,7 @@ void RunModifiers(PlanNode& node, const Roots& roots, PlanResponse& response) {
       Expand(node);
     }
   }
+  if (UnknownPartsMayReplace(node, roots)) response.requires_replace.push_back(node.path);
   for (auto& [name, child] : node.children) RunModifiers(child, roots, response);
 }
 

@@ -298,6 +298,22 @@ TEST_F(PlanTest, ContainerModifierThenChildren) {
   EXPECT_TRUE(plan.planned.IsWhollyKnown());
 }
 
+TEST_F(PlanTest, UnknownContainerReplacesWhereAPartWould) {
+  Schema schema;
+  schema.attributes = {{"a", SingleNested({{"x", String(), {.optional = true, .plan_modifiers = {RequiresReplace()}}}}),
+                        {.optional = true}},
+                       {"b", SingleNested({{"x", String(), {.optional = true}}}), {.optional = true}}};
+  Use({.schema = schema});
+  const auto x = [](const char* text) { return Value::Object({{"x", Str(text)}}); };
+  MustApply(Config({{"a", x("1")}, {"b", x("1")}}));
+  const auto plan = driver_->Plan(Config({{"a", Value::Unknown()}, {"b", x("1")}}));
+  EXPECT_EQ(plan.action, PlannedAction::kReplace);
+  EXPECT_THAT(plan.requires_replace, ElementsAre(Path("a")));
+  EXPECT_EQ(driver_->Plan(Config({{"a", x("1")}, {"b", Value::Unknown()}})).action, PlannedAction::kUpdate);
+  const auto applied = driver_->Apply(Config({{"a", Value::Unknown()}, {"b", x("1")}}), Config({{"a", x("2")}, {"b", x("1")}}));
+  EXPECT_TRUE(applied.Ok()) << applied.Problems();
+}
+
 TEST_F(PlanTest, IdentityMustNotChangeInAnUpdate) {
   IdentitySchema identity{.version = 0, .attributes = {{"key", cty::Type::String(), true, ""}}};
   const auto key = [](const char* text) { return Value::Object({{"key", Str(text)}}); };

@@ -51,6 +51,8 @@ std::vector<int> PairPrior(const Attributes& attributes, const Blocks& blocks, c
 void AddElement(PlanNode& node, const std::string& name, cty::Path path, const Attributes& attributes,
                 const Blocks& blocks, const Triple& values) {
   PlanNode element = MakeNode(path, values);
+  element.parts = &attributes;
+  element.part_blocks = &blocks;
   if (values.planned.IsKnown() && !values.config.IsUnknown()) FillObject(element, attributes, blocks, values);
   node.children.emplace_back(name, std::move(element));
 }
@@ -94,6 +96,8 @@ void FillMap(PlanNode& node, const Attributes& attributes, const Blocks& blocks,
 }
 
 void FillNested(PlanNode& node, Nesting nesting, const Attributes& attributes, const Blocks& blocks) {
+  node.parts = &attributes;
+  node.part_blocks = &blocks;
   const Triple values{node.config, node.prior, node.planned, node.has_prior && node.prior.IsKnown()};
   if (!values.planned.IsKnown() || values.config.IsUnknown()) return;
   switch (nesting) {
@@ -119,7 +123,6 @@ void FillObject(PlanNode& node, const Attributes& attributes, const Blocks& bloc
   }
   for (const auto& block : blocks) {
     PlanNode& child = add(block.name);
-    child.block = &block;
     FillNested(child, block.nesting, block.attributes, block.blocks);
   }
 }
@@ -128,7 +131,8 @@ void FillObject(PlanNode& node, const Attributes& attributes, const Blocks& bloc
 
 void Expand(PlanNode& node) {
   if (node.attribute == nullptr || !node.attribute->type.nesting) return;
-  FillNested(node, *node.attribute->type.nesting, node.attribute->type.attributes, {});
+  static const Blocks kNoBlocks;
+  FillNested(node, *node.attribute->type.nesting, node.attribute->type.attributes, kNoBlocks);
 }
 
 PlanNode BuildTree(const Schema& schema, const cty::Value& config, const cty::Value& prior, const cty::Value& planned) {

@@ -15,7 +15,8 @@ struct PlanNode {
   enum class Shape : uint8_t { kLeaf, kObject, kList, kSet, kMap };
   Shape shape = Shape::kLeaf;
   const Attribute* attribute = nullptr;  ///< nullptr for the root, blocks, and elements
-  const Block* block = nullptr;
+  const std::vector<Attribute>* parts = nullptr;    ///< what an object here consists of, nullptr for plain attributes
+  const std::vector<Block>* part_blocks = nullptr;
   cty::Path path;
   cty::Value config;
   cty::Value prior;

@@ -71,7 +71,7 @@ TEST(CoreDriver, RandomChainsBreakNoRule) {
   base::SystemClock clock;
   base::NullLogger log;
   constexpr uint64_t kFirstSeed = 1;
-  constexpr uint64_t kSeeds = 250;
+  constexpr uint64_t kSeeds = 60;
   int applied = 0;
   for (uint64_t seed = kFirstSeed; seed < kFirstSeed + kSeeds && !HasFailure(); ++seed) applied += RunChain(seed, clock, log);
   EXPECT_GT(applied, static_cast<int>(kSeeds) * 4);

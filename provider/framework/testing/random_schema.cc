@@ -82,8 +82,9 @@ Attribute RandomAttribute(Random& random, const Place& place, std::string name) 
   // The host pairs elements of sets by what is configured; optional and computed parts make that ambiguous, and then
   // its own proposal may lose an element. No provider can mend that.
   if (place.in_set && o.optional) o.computed = false;
-  const bool computed_only = o.computed && !o.optional;
-  AttributeType type = RandomAttributeType(random, place, computed_only);
+  // Parts of what the provider may decide are the provider's: hosts take a part that is not computed for the rest of a
+  // configuration, and propose null.
+  AttributeType type = RandomAttributeType(random, place, o.computed);
   if (o.write_only && type.nesting) o.write_only = false;
   // A bool has too few values: one that the provider decides could make two elements of a set the same.
   if (place.in_set && o.computed && type.type == cty::Type::Bool()) type = String();
