@@ -73,7 +73,7 @@ void Server::WireRooms() {
   jobs::RunWorker::Options run_options;
   run_options.workers = static_cast<int>(options_.jobs_workers);
   run_options.instance = instance_;
-  runs_ = std::make_unique<jobs::RunWorker>(jobs::RunWorker::Deps{store, *gateway_, clock_, log_}, run_options);
+  runs_ = std::make_unique<jobs::RunWorker>(jobs::RunWorker::Deps{store, *gateway_, clock_, log_, metrics_}, run_options);
   jobs_ = std::make_unique<reconcile::JobReconciler>(
       reconcile::JobReconciler::Deps{store, clock_, log_, [this](const auto& run) { runs_->Cancel(run); }});
   gc_ = std::make_unique<reconcile::ArtifactGc>(

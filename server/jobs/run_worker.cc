@@ -226,6 +226,7 @@ void RunWorker::ProcessStart(const api::ObjectKey& key, api::Run run) {
   }
   if (obstacle->failure) {
     ForgetWaits(key);
+    Count(*leased, leased->status.failure->reason);
     deps_.log.Info("run failed", {{"run", key.Id()}, {"reason", leased->status.failure->reason}});
     return Wake(OwnerCause(*leased));
   }
@@ -245,6 +246,12 @@ void RunWorker::Call(const api::ObjectKey& key, api::Run run) {
   Record(key, run, outcome);
   running_.With([&](auto& running) { running.erase(key); });
   Wake(OwnerCause(run));
+}
+
+void RunWorker::Count(const api::Run& run, const std::string& result) {
+  deps_.metrics.Counters("sless_runs_total", "Ended attempts of runs by what asked for them and how they ended", {"owner", "result"})
+      .With({run.spec.owner_kind, result})
+      .Add();
 }
 
 void RunWorker::Record(const api::ObjectKey& key, const api::Run& leased, const base::Result<gateway::EventResult>& outcome) {
@@ -273,6 +280,8 @@ void RunWorker::Record(const api::ObjectKey& key, const api::Run& leased, const 
                                            {"phase", done->status.phase},
                                            {"request", leased.status.request_id}});
       if (!not_begun) {
+        Count(leased, outcome ? "ok" : outcome.error().reason.empty() ? std::string(base::CodeName(outcome.error().code))
+                                                                         : outcome.error().reason);
         ForgetWaits(key);
       } else {
         waits_.With([&](Waits& waits) { waits.not_before[key] = deps_.clock.Steady() + options_.poll; });

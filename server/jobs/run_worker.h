@@ -15,6 +15,7 @@
 #include "client/base/log.h"
 #include "server/gateway/invoker.h"
 #include "server/jobs/work_queue.h"
+#include "server/observe/metrics.h"
 #include "server/store/object_store.h"
 
 namespace sless::jobs {
@@ -39,6 +40,7 @@ class RunWorker {
     gateway::Invoker& invoker;
     const base::Clock& clock;
     base::Logger& log;
+    observe::Registry& metrics;
   };
   RunWorker(Deps deps, Options options);
   ~RunWorker();
@@ -77,6 +79,7 @@ class RunWorker {
   void Wake(const std::string& cause);
   void ForgetWaits(const api::ObjectKey& key);
   void Call(const api::ObjectKey& key, api::Run run);
+  void Count(const api::Run& run, const std::string& result);
   void Record(const api::ObjectKey& key, const api::Run& leased, const base::Result<gateway::EventResult>& outcome);
 
   const Deps deps_;

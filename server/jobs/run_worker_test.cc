@@ -59,13 +59,14 @@ class RunWorkerTest : public testing::Test {
     return Eventually([&] { return Get(name).status.phase == phase; });
   }
   void Start(const std::string& instance = "me", milliseconds backoff = milliseconds(1), std::chrono::seconds limit = std::chrono::seconds(600)) {
-    worker_ = std::make_unique<RunWorker>(RunWorker::Deps{*store_, invoker_, clock_, log_},
+    worker_ = std::make_unique<RunWorker>(RunWorker::Deps{*store_, invoker_, clock_, log_, metrics_},
                                           RunWorker::Options{8, instance, limit, backoff, milliseconds(50), milliseconds(20)});
     ASSERT_THAT(worker_->Start(), base::IsOk());
   }
 
   base::SystemClock clock_;
   base::NullLogger log_;
+  observe::Registry metrics_;
   std::unique_ptr<store::ObjectStore> store_ = store::MakeMemoryStore(clock_);
   FakeInvoker invoker_;
   std::unique_ptr<RunWorker> worker_;

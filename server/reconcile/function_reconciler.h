@@ -28,7 +28,7 @@ class FunctionReconciler final : public Reconciler {
  public:
   struct Options {
     std::chrono::seconds start_limit{90};                  ///< from the first Prepare of a revision to its readiness
-    std::chrono::milliseconds poll{250};                   ///< between two looks at a starting revision
+    std::chrono::milliseconds poll{100};                   ///< between two looks at a starting revision
     std::chrono::milliseconds status_interval{1000};       ///< counts of replicas are written at most so often
     size_t keep_revisions = 5;                             ///< ended ones besides the serving one
   };

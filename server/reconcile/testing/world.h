@@ -54,7 +54,7 @@ class World {
         *store, *scheduler, clock, log, enqueue,
         [this](const auto& ns, const auto& name, const auto& route) { return functions->Routed(ns, name, route); }, "http://sless.test"});
     worker = std::make_unique<jobs::RunWorker>(
-        jobs::RunWorker::Deps{*store, invoker, clock, log},
+        jobs::RunWorker::Deps{*store, invoker, clock, log, metrics},
         jobs::RunWorker::Options{8, base::RandomHex(8), std::chrono::seconds(60), std::chrono::milliseconds(1), std::chrono::milliseconds(20),
                                  std::chrono::milliseconds(20)});
     jobs = std::make_unique<JobReconciler>(JobReconciler::Deps{*store, clock, log, [this](const auto& run) { worker->Cancel(run); }});
