@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "client/api/job.h"
 #include "client/base/strings.h"
 #include "server/domain/function_lifecycle.h"
 #include "server/store/typed.h"
@@ -37,6 +36,24 @@ void ForgetFailures(Known& known) {
   known.transient_failures = 0;
   known.transient_note.clear();
   known.retry_at = {};
+}
+
+/// The triggers of one function. Others are told apart by their text, which is much cheaper than reading them: a namespace may have
+/// thousands, and each of its functions asks.
+base::Result<std::vector<api::Trigger>> TriggersOf(const store::ObjectStore& store, const std::string& ns, const std::string& function) {
+  const std::string mark = "\"function\":\"" + function + "\"";
+  std::vector<api::Trigger> triggers;
+  store::ListQuery query{std::string(api::kKindTrigger), ns, "", 1000, ""};
+  do {
+    ASSIGN_OR_RETURN(auto page, store.List(query));
+    for (const auto& item : page.items) {
+      if (item.spec_json.find(mark) == std::string::npos) continue;
+      ASSIGN_OR_RETURN(auto trigger, store::FromStored<api::Trigger>(item));
+      if (trigger.spec.function == function && trigger.metadata.deletion_requested_at.empty()) triggers.push_back(std::move(trigger));
+    }
+    query.continue_after = std::move(page.continue_after);
+  } while (!query.continue_after.empty());
+  return triggers;
 }
 
 void CopyVolatile(const api::FunctionStatus& from, api::FunctionStatus& to) {
@@ -78,10 +95,7 @@ base::Result<Next> FunctionReconciler::Reconcile(const api::ObjectKey& key) {
     Dependents(key.ns, key.name);
   }
 
-  ASSIGN_OR_RETURN(auto triggers, store::ListTyped<api::Trigger>(deps_.store, key.ns));
-  std::erase_if(triggers, [&](const api::Trigger& trigger) {
-    return trigger.spec.function != key.name || !trigger.metadata.deletion_requested_at.empty();
-  });
+  ASSIGN_OR_RETURN(auto triggers, TriggersOf(deps_.store, key.ns, key.name));
   ASSIGN_OR_RETURN(auto revisions, store::ListTyped<Revision>(deps_.store, key.ns, key.name + "."));
   View view{std::move(*function), std::move(triggers), std::move(revisions), known};
 
@@ -438,11 +452,9 @@ base::Status FunctionReconciler::Prune(View& view, int64_t serving) {
 }
 
 void FunctionReconciler::Dependents(const std::string& ns, const std::string& function) {
-  const auto triggers = store::ListTyped<api::Trigger>(deps_.store, ns);
+  const auto triggers = TriggersOf(deps_.store, ns, function);
   if (!triggers) return;  // the resync comes by
-  for (const auto& trigger : *triggers) {
-    if (trigger.spec.function == function) deps_.enqueue(store::KeyOf<api::Trigger>(ns, trigger.metadata.name));
-  }
+  for (const auto& trigger : *triggers) deps_.enqueue(store::KeyOf<api::Trigger>(ns, trigger.metadata.name));
 }
 
 }  // namespace sless::reconcile
