@@ -89,7 +89,7 @@ class EngineTest : public testing::Test {
                             "handler.handle", options_.concurrency, options_.memory_mb};
     options_.runtime = runtime;
     options_.entrypoint = "handler.handle";
-    options_.worker = {WorkerCommand(facts).value(), {"PATH=/usr/bin:/bin", "HOME=/tmp"}, dir_ + "/code", 0};
+    options_.worker = {WorkerCommand(facts).value(), {"PATH=/usr/bin:/bin", "HOME=/tmp"}, dir_ + "/code", 0, 0};
     engine_ = std::make_unique<Engine>(options_, clock_);
     const auto until = clock_.Steady() + seconds(20);
     while (engine_->health().phase == Phase::kStarting && clock_.Steady() < until) std::this_thread::sleep_for(milliseconds(5));

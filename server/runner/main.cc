@@ -38,6 +38,7 @@ struct Flags {
   int env_fd = -1;
   int oom_fd = -1;
   int64_t data_limit_mb = 0;
+  int64_t process_limit = 0;
   bool drain_on_eof = false;
 };
 
@@ -58,6 +59,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--env-fd", flags.env_fd, "descriptor with the function's environment, NAME=value, each ended by NUL; without it: the runner's own");
   app.add_option("--oom-fd", flags.oom_fd, "descriptor of memory.events or memory.oom_control of the replica's cgroup");
   app.add_option("--data-limit-mb", flags.data_limit_mb, "RLIMIT_DATA of the worker, where no cgroup limits its memory");
+  app.add_option("--process-limit", flags.process_limit, "RLIMIT_NPROC of the worker: processes and threads");
   app.add_flag("--drain-on-eof", flags.drain_on_eof, "stop as for SIGTERM once standard input is closed");
   app.set_version_flag("--version", "sless-runner " SLESS_VERSION);
 }
@@ -158,7 +160,8 @@ int Run(const Flags& flags) {
   options.timeout = Millis(flags.timeout_sec);
   options.grace = Millis(flags.grace_sec);
   options.oom_fd = flags.oom_fd;
-  options.worker = {std::move(*command), WorkerEnvironment(flags), facts.code, flags.data_limit_mb * 1024 * 1024};
+  options.worker = {std::move(*command), WorkerEnvironment(flags), facts.code, flags.data_limit_mb * 1024 * 1024,
+                    flags.process_limit};
   Engine engine(options, clock);
 
   base::JsonLogger log(2, base::Level::kError, base::JsonLogger::Keys::kPlain, "runner");

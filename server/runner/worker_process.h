@@ -18,6 +18,7 @@ struct WorkerOptions {
   std::vector<std::string> environment;  ///< "NAME=value"
   std::string directory;                 ///< where it starts
   int64_t data_limit_bytes = 0;          ///< RLIMIT_DATA, where no cgroup limits memory; 0: none
+  int64_t process_limit = 0;             ///< RLIMIT_NPROC, counted in the sandbox's user namespace; 0: none
 };
 
 /// Thread safety: one thread at a time; that thread must live as long as the process (the kernel ends the process with it).

@@ -86,6 +86,9 @@ std::string JoinNul(const std::vector<std::string>& words) {
   return out;
 }
 
+// Processes and threads of one replica.
+int64_t Processes(const ReplicaSpec& spec) { return 512 + 2 * spec.concurrency; }
+
 std::string WorkerFile(const std::string& runtime) { return runtime == "nodejs20" ? "worker.mjs" : "worker.py"; }
 
 }  // namespace
@@ -129,6 +132,8 @@ std::vector<std::string> Launcher::RunnerFlags(const RevisionKey& key, const Rep
       "--grace-sec", fmt::format("{:.3f}", static_cast<double>(options_.grace.count()) / 1000)};
   if (!spec.deps_dir.empty()) flags.insert(flags.end(), {"--deps", sandbox ? "/opt/deps" : spec.deps_dir});
   if (has_oom_file) flags.insert(flags.end(), {"--oom-fd", fmt::format("{}", kOomFd)});
+  // The second line of defence: a cgroup counts for root as well, this limit needs none.
+  if (sandbox) flags.insert(flags.end(), {"--process-limit", fmt::format("{}", Processes(spec))});
   if (!cgroups_.limits_memory()) {
     // RLIMIT_DATA counts what may be written, used or not: stacks of threads and V8's spare heap need room.
     const int64_t spare = spec.runtime == "nodejs20" ? 256 : 64 + 9 * spec.concurrency;
@@ -146,7 +151,8 @@ base::Result<Launched> Launcher::Launch(const RevisionKey& key, const ReplicaSpe
   ASSIGN_OR_RETURN(const Fd env, Memory("environment", JoinNul(environment)));
 
   Launched launched;
-  ASSIGN_OR_RETURN(launched.cgroup, cgroups_.Create(fmt::format("{}-{}", id, ++launches_), spec.memory_mb * 1024 * 1024 + kRunnerBytes, 512 + 2 * spec.concurrency));
+  ASSIGN_OR_RETURN(launched.cgroup, cgroups_.Create(fmt::format("{}-{}", id, ++launches_), spec.memory_mb * 1024 * 1024 + kRunnerBytes,
+                                                    Processes(spec)));
   const Fd oom(launched.cgroup.events.empty() ? -1 : open(launched.cgroup.events.c_str(), O_RDONLY | O_CLOEXEC));
   int control[2], log[2];
   if (pipe2(control, O_CLOEXEC) != 0) return Failed("pipe");

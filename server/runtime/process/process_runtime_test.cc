@@ -330,6 +330,29 @@ TEST_F(ProcessRuntimeTest, OutOfMemoryIsReportedAsSuch) {
   EXPECT_THAT(failed[0].failure->message, HasSubstr("memory_mb is 96"));
 }
 
+TEST_F(ProcessRuntimeTest, AForkBombStaysSmall) {
+  ReplicaSpec spec = Python(R"(
+import os, time, signal
+def handle(event):
+    children = []
+    try:
+        for i in range(2000):
+            pid = os.fork()
+            if pid == 0:
+                time.sleep(30)
+                os._exit(0)
+            children.append(pid)
+        text = "no limit"
+    except OSError as e:
+        text = type(e).__name__
+    for pid in children: os.kill(pid, signal.SIGKILL)
+    for pid in children: os.waitpid(pid, 0)
+    return [text, len(children) < 600]
+)");
+  spec.memory_mb = 2048;  // the memory limit shall not be the first to end it
+  EXPECT_THAT(Event(Ready(spec), "1"), HasSubstr(R"([\"BlockingIOError\",true])"));
+}
+
 TEST_F(ProcessRuntimeTest, ScalesUpAndDownAndRetiresTheIdleOne) {
   const ReplicaSpec spec = Python("def handle(event): return event\n");
   EXPECT_THAT(runtime_->Ensure(key_, spec, 3), IsOk());
