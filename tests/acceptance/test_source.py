@@ -12,7 +12,7 @@ import zipfile
 from tests.acceptance.harness.case import Case
 
 PY = b'def handle(event, context):\n    return "one"\n'
-FILES = {"handler.py": PY, "lib/util.py": b"X = 1\n", "data/\xc3\xa4.txt".decode(): b"text\n" * 1000, "bin/tool.sh": b"#!/bin/sh\necho hi\n"}
+FILES = {"handler.py": PY, "lib/util.py": b"X = 1\n", b"data/\xc3\xa4.txt".decode(): b"text\n" * 1000, "bin/tool.sh": b"#!/bin/sh\necho hi\n"}
 
 
 class Packing(Case):
