@@ -30,8 +30,10 @@ def children(pid):
     while todo:
         parent = todo.pop()
         try:
-            with open(f"/proc/{parent}/task/{parent}/children", encoding="utf-8") as file:
-                below = [int(p) for p in file.read().split()]
+            below = []
+            for task in os.listdir(f"/proc/{parent}/task"):  # each thread has the children that it started
+                with open(f"/proc/{parent}/task/{task}/children", encoding="utf-8") as file:
+                    below += [int(p) for p in file.read().split()]
         except OSError:
             continue
         for child in below:

@@ -201,7 +201,7 @@ class Handlers(Case):
             ("python3.11", "handler.handle", "handler.py", "def handel(e): pass\n", "handel"),
             ("nodejs20", "handler.handle", "handler.js", "exports.handel = () => 1\n", "handel"),
             ("nodejs20", "handler.handle", "handler.py", "def handle(e): pass\n", "handler.js"),
-            ("python3.11", "handler.handle", "top/handler.py", "def handle(e): pass\n", "top/handler.py"),
+            ("python3.11", "handler.handle", "top/handler.py", "def handle(e): pass\n", "top/handler.handle"),
             ("python3.1", "handler.handle", "handler.py", "def handle(e): pass\n", "python3.11"),
         ]
         for runtime, entrypoint, file, text, expected in rows:
