@@ -43,7 +43,7 @@ lint: layering ## formatting and layering, changing nothing
 	@git ls-files '*.h' '*.cc' | xargs clang-format --dry-run -Werror
 
 docs: build ## registry pages from the schemas
-	@build/bin/docsgen docs
+	@build/bin/docsgen .
 
 bench: build ## benchmarks under tests/bench
 	@for f in tests/bench/*.py; do echo "== $$f"; python3 $$f || exit 1; done

@@ -115,7 +115,7 @@ def main():
     if "layering" in groups:
         command(totals, "layering", [sys.executable, "tests/layering/check_includes.py"])
     if "docs" in groups:
-        command(totals, "docs", [os.path.join(ROOT, "build", "bin", "docsgen"), "--check", "docs"])
+        command(totals, "docs", [os.path.join(ROOT, "build", "bin", "docsgen"), "--check", "."])
     if "unit" in groups:
         unit(totals, args.k)
     if "acceptance" in groups:

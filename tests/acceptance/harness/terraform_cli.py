@@ -28,7 +28,8 @@ class Done:
     """A finished command. code: int, out, err: text without colours; text: both."""
 
     def __init__(self, args, code, out, err, seconds):
-        self.args, self.code, self.out, self.err, self.seconds = args, code, out, err, seconds
+        self.args, self.code, self.seconds = args, code, seconds
+        self.out, self.err = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in (out, err))
 
     @property
     def text(self):
