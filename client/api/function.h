@@ -69,6 +69,7 @@ struct FunctionSpec {
 struct FunctionStatus {
   std::string phase = "Pending";           ///< Pending | Building | Deploying | Ready | Failed | Deleting
   int64_t observed_generation = 0;         ///< phase speaks of this generation of spec
+  std::string observed_retry;              ///< and of this value of kRetryAnnotation
   std::optional<Failure> failure;          ///< where phase is Failed
   int64_t revision = 0;                    ///< number of the serving revision, 0 if none
   std::optional<FunctionSpec> serving;     ///< the whole spec that is serving
@@ -82,6 +83,7 @@ struct FunctionStatus {
   static void Fields(Self& self, Visitor& visit) {
     visit("phase", self.phase, Doc{"where it stands", "Pending|Building|Deploying|Ready|Failed|Deleting"});
     visit("observedGeneration", self.observed_generation, Doc{"the generation that phase speaks of"});
+    visit("observedRetry", self.observed_retry, Doc{"the value of the annotation sless.dev/retry that phase speaks of"});
     visit("failure", self.failure, Doc{"why, where phase is Failed"});
     visit("revision", self.revision, Doc{"number of the serving revision; 0 if none serves"});
     visit("serving", self.serving, Doc{"the spec that is serving; a failed update leaves it as it was"});
@@ -95,6 +97,8 @@ struct FunctionStatus {
 };
 
 inline constexpr std::string_view kKindFunction = "Function";
+/// Annotation of a function: a changed value asks for one more try of a generation that failed.
+inline constexpr std::string_view kRetryAnnotation = "sless.dev/retry";
 using Function = Object<FunctionSpec, FunctionStatus>;
 
 }  // namespace sless::api

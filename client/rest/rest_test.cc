@@ -251,6 +251,23 @@ TEST_F(Client, WaitReadyNeedsTheGenerationAndAFinalPhase) {
   EXPECT_THAT(server_.Requests()[0].target, HasSubstr("?wait=ready&generation=2&timeout=9"));
 }
 
+TEST_F(Client, AFailureFromBeforeTheRetryIsNotItsOutcome) {
+  auto function = MakeFunction();
+  function.status.phase = "Failed";
+  function.status.observed_generation = 1;
+  server_.On("PATCH", kPath, {Holding(function)});
+  ASSERT_THAT(client_->RetryFunction({"default", "f"}), IsOk());
+  EXPECT_THAT(server_.Requests()[0].body, HasSubstr(R"({"metadata":{"annotations":{"sless.dev/retry":")"));
+  function.metadata.annotations["sless.dev/retry"] = "x";
+  const auto before = Holding(function);
+  function.status.observed_retry = "x";
+  function.status.phase = "Ready";
+  server_.On("GET", kPath, {before, Holding(function)});
+  const auto ready = client_->WaitReady<Function>({"default", "f"}, 1, Within(10'000));
+  ASSERT_THAT(ready, IsOk());
+  EXPECT_EQ(ready->status.phase, "Ready");
+}
+
 TEST_F(Client, WaitReadyEndsByDeadlineStopAndDeletion) {
   auto function = MakeFunction();
   function.status.phase = "Building";

@@ -46,6 +46,12 @@ std::string PutBody(const T& object) {
   return base::DumpJson(json{{"metadata", std::move(metadata)}, {"spec", api::ToJson(object.spec)}});
 }
 
+std::string AnnotationPatch(std::string_view name, json value) {
+  json patch;
+  patch["metadata"]["annotations"][std::string(name)] = std::move(value);
+  return base::DumpJson(patch);
+}
+
 /// A hash goes into the path as it is, so it must be one.
 base::Status CheckHash(std::string_view hash) {
   const bool good = hash.size() == 71 && hash.starts_with("sha256:") &&
@@ -190,13 +196,11 @@ Result<T> SlessClient::Create(T object, const Call& call) {
 
 template <class T>
 Result<T> SlessClient::FinishCreate(const Name& name, const Call& call) {
-  json annotations;
-  annotations[std::string(kCreating)] = nullptr;
-  json metadata;
-  metadata["annotations"] = std::move(annotations);
-  json patch;
-  patch["metadata"] = std::move(metadata);
-  return Patch<T>(name, base::DumpJson(patch), call);
+  return Patch<T>(name, AnnotationPatch(kCreating, nullptr), call);
+}
+
+Result<api::Function> SlessClient::RetryFunction(const Name& name, const Call& call) {
+  return Patch<api::Function>(name, AnnotationPatch(api::kRetryAnnotation, base::RandomHex(8)), call);
 }
 
 template <class T>

@@ -102,6 +102,9 @@ class SlessClient {
   template <class T>
   base::Result<T> FinishCreate(const Name& name, const Call& call = {});
 
+  /// Asks for one more try of a generation that failed; WaitReady then waits for its outcome.
+  base::Result<api::Function> RetryFunction(const Name& name, const Call& call = {});
+
   base::Result<bool> HasCode(const std::string& ns, const std::string& hash, const Call& call = {});
   /// Uploads a zip of the tree with this hash, unless the server has it.
   base::Status UploadCode(const std::string& ns, const std::string& hash, const transport::OpenBody& zip, const Call& call = {});

@@ -20,11 +20,18 @@ constexpr std::chrono::seconds kLongestOutage{30};
 /// Between two polls that come back at once.
 constexpr milliseconds kShortestRound{250};
 
-bool IsFinal(const api::FunctionStatus& status) { return status.phase == "Ready" || status.phase == "Failed"; }
-bool IsFinal(const api::TriggerStatus& status) {
+bool IsFinal(const api::Function& function) {
+  const auto retry = function.metadata.annotations.find(std::string(api::kRetryAnnotation));
+  const auto& status = function.status;
+  return (status.phase == "Ready" || status.phase == "Failed") &&
+         status.observed_retry == (retry == function.metadata.annotations.end() ? "" : retry->second);
+}
+bool IsFinal(const api::Trigger& trigger) {
+  const auto& status = trigger.status;
   return status.phase == "Ready" || status.phase == "Disabled" || status.phase == "Failed";
 }
-bool IsFinal(const api::JobStatus& status) {
+bool IsFinal(const api::Job& job) {
+  const auto& status = job.status;
   return status.phase == "Succeeded" || status.phase == "Failed" || status.phase == "Skipped";
 }
 
@@ -92,7 +99,7 @@ Result<T> WaitReady(const Caller& caller, const Name& name, int64_t generation, 
     if (!body) return base::Err(body.error());
     if (!*body) continue;
     ASSIGN_OR_RETURN(auto object, ReadObject<T>(**body));
-    if (object.status.observed_generation >= generation && IsFinal(object.status)) return object;
+    if (object.status.observed_generation >= generation && IsFinal(object)) return object;
     phase = object.status.phase;
   } while (poller.Rest() && poller.TimeLeft());
   return caller.TimeIsUp(call, fmt::format("waiting for {} {}/{} to be ready; its phase is {}", KindOf<T>(), name.ns, name.name, phase));

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "client/base/strings.h"
 #include "provider/framework/timeouts.h"
 #include "provider/resources/common.h"
 #include "provider/resources/function_source.h"
@@ -110,15 +109,7 @@ bool Await(Change& change, const api::Function& written, std::string_view verb, 
   return false;
 }
 
-// A server does not build a failed generation again by itself, and a PUT of the same spec is no change. So a spec that differs in
-// code_hash alone goes before it; its build is dropped as soon as the wanted one arrives.
-base::Result<api::Function> Rewrite(Change& change) {
-  auto nudge = change.spec;
-  nudge.code_hash += " retry " + base::RandomHex(8);
-  RETURN_IF_ERROR(Replace(change.backend.Functions(), change.name, nudge, change.call));
-  return Replace(change.backend.Functions(), change.name, change.spec, change.call);
-}
-
+// A server does not try a failed generation again by itself, and a PUT of the same spec is no change.
 bool HasFailedAlready(const api::Function& function) {
   return function.status.phase == "Failed" && function.status.observed_generation >= function.metadata.generation;
 }
@@ -138,7 +129,7 @@ void FunctionResource::Create(const framework::ChangeRequest& request, framework
   wanted.spec = change.spec;
   auto written = backend->Functions().Create(wanted, change.call);
   // Taken over from an interrupted create, which had failed: try again.
-  if (written && HasFailedAlready(*written)) written = Rewrite(change);
+  if (written && HasFailedAlready(*written)) written = backend->RetryFunction(change.name, change.call);
   if (!written) {
     change.Fail(written.error(), "create");
     return;
@@ -178,7 +169,7 @@ void FunctionResource::Update(const framework::ChangeRequest& request, framework
   if ((other_kind || Differs(request.prior, request.plan, {"source_hash"})) && !SendCode(change)) return;
 
   auto written = Replace(backend->Functions(), change.name, change.spec, change.call);
-  if (written && HasFailedAlready(*written)) written = Rewrite(change);
+  if (written && HasFailedAlready(*written)) written = backend->RetryFunction(change.name, change.call);
   if (!written) {
     change.Fail(written.error(), "update");
     return;

@@ -40,6 +40,9 @@ class RestBackend final : public Backend {
                           const rest::Call& call) override {
     return client_->UploadCode(ns, hash, zip, call);
   }
+  base::Result<api::Function> RetryFunction(const rest::Name& name, const rest::Call& call) override {
+    return client_->RetryFunction(name, call);
+  }
   base::Status RetryRun(const rest::Name& job, int64_t run_id, int64_t attempt, const rest::Call& call) override {
     return client_->RetryRun(job, run_id, attempt, call);
   }

@@ -36,7 +36,7 @@ class FakeLogs final : public invocations::LogStore {
     last = query;
     return records;
   }
-  void Remove(const std::string&, const std::string&) override {}
+  void Remove(const std::string&, const std::string&, int64_t) override {}
   std::vector<invocations::LogRecord> records;
   mutable invocations::LogQuery last;
 };
@@ -250,6 +250,20 @@ TEST_F(HandlersTest, LongPollAnswersWhenTheStatusIsFinal) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
   EXPECT_EQ(Json(answer)["status"]["observedGeneration"], 1);
   EXPECT_EQ(Json(answer)["status"]["phase"], "Ready");
+}
+
+TEST_F(HandlersTest, AFailureFromBeforeTheRetryIsNotItsOutcome) {
+  UploadCode();
+  ASSERT_EQ(Do("PUT", f, FunctionBody().dump()).status, 201);
+  SetStatus("Failed", 1);
+  const auto wait = [&](int seconds) {
+    const auto began = std::chrono::steady_clock::now();
+    Do("GET", fmt::format("{}?wait=ready&generation=1&timeout={}", f, seconds));
+    return std::chrono::steady_clock::now() - began;
+  };
+  EXPECT_LT(wait(20), 10s);
+  ASSERT_EQ(Do("PATCH", f, R"({"metadata":{"annotations":{"sless.dev/retry":"1"}}})", "Content-Type: application/merge-patch+json\r\n").status, 200);
+  EXPECT_GE(wait(1), 900ms);
 }
 
 TEST_F(HandlersTest, DeleteIsAskedForThenDone) {

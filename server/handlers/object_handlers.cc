@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "client/api/function.h"
 #include "client/base/json.h"
 #include "client/base/strings.h"
 
@@ -74,6 +75,11 @@ bool ObjectHandlers::IsFinal(const store::StoredObject& object, int64_t generati
   if (!status || !status->is_object()) return false;
   const auto observed = status->value("observedGeneration", int64_t{0});
   const auto phase = status->value("phase", std::string());
+  // A function that failed may have been told to try once more.
+  if (status->contains("observedRetry")) {
+    const auto retry = object.metadata.annotations.find(std::string(api::kRetryAnnotation));
+    if (status->value("observedRetry", std::string()) != (retry == object.metadata.annotations.end() ? "" : retry->second)) return false;
+  }
   return observed >= generation &&
          std::find(kind_.final_phases.begin(), kind_.final_phases.end(), phase) != kind_.final_phases.end();
 }

@@ -12,12 +12,12 @@ const Revision* Find(const std::vector<Revision>& revisions, int64_t number) {
   return nullptr;
 }
 
-std::string Annotation(const api::Metadata& metadata, std::string_view name) {
-  const auto it = metadata.annotations.find(std::string(name));
-  return it == metadata.annotations.end() ? "" : it->second;
-}
-
 }  // namespace
+
+std::string RetryOf(const api::Function& function) {
+  const auto it = function.metadata.annotations.find(std::string(api::kRetryAnnotation));
+  return it == function.metadata.annotations.end() ? "" : it->second;
+}
 
 FunctionDecision DecideFunction(const api::Function& function, const std::string& input, const std::vector<Revision>& revisions,
                                 int64_t least) {
@@ -34,8 +34,7 @@ FunctionDecision DecideFunction(const api::Function& function, const std::string
   if (newest == nullptr || newest == serving || newest->spec.input != input) return create;
   const auto& status = newest->status;
   if (status.phase == "Failed") {
-    const bool same_wish = newest->spec.generation == function.metadata.generation &&
-                           status.retry == Annotation(function.metadata, kRetryAnnotation);
+    const bool same_wish = newest->spec.generation == function.metadata.generation && status.retry == RetryOf(function);
     return same_wish ? FunctionDecision{FunctionStep::kFailed, newest->spec.number} : create;
   }
   return {status.phase == "Pending" ? FunctionStep::kBuild : FunctionStep::kPrepare, newest->spec.number};

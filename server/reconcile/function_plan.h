@@ -26,6 +26,9 @@ struct FunctionDecision {
   bool operator==(const FunctionDecision&) const = default;
 };
 
+/// Value of the annotation api::kRetryAnnotation, "" if there is none.
+std::string RetryOf(const api::Function& function);
+
 /// `input` is domain::RevisionInput(function.spec), `least` the lowest number that a new revision may have.
 FunctionDecision DecideFunction(const api::Function& function, const std::string& input, const std::vector<Revision>& revisions,
                                 int64_t least);

@@ -52,7 +52,7 @@ TEST(Decide, ARetryAnnotationAsksOnceMore) {
   function.metadata.generation = 1;
   auto failed = Rev(1, "new", "Failed");
   EXPECT_EQ(DecideFunction(function, "new", {failed}, 1).step, FunctionStep::kFailed);
-  function.metadata.annotations[std::string(kRetryAnnotation)] = "a";
+  function.metadata.annotations[std::string(api::kRetryAnnotation)] = "a";
   EXPECT_EQ(DecideFunction(function, "new", {failed}, 1), (FunctionDecision{FunctionStep::kCreate, 2}));
   failed.status.retry = "a";
   EXPECT_EQ(DecideFunction(function, "new", {failed}, 1).step, FunctionStep::kFailed);

@@ -146,7 +146,7 @@ base::Status FunctionReconciler::Delete(const api::Function& function, Known& kn
     const auto gone = deps_.store.Delete(store::KeyOf<Revision>(ns, revision.metadata.name), std::nullopt);
     if (!gone && gone.error().code != base::Code::kNotFound) return gone;
   }
-  deps_.logs.Remove(ns, name);
+  deps_.logs.Remove(ns, name, known.least_revision - 1);
   const auto gone = deps_.store.Delete(store::KeyOf<api::Function>(ns, name), std::nullopt);
   if (!gone && gone.error().code != base::Code::kNotFound) return gone;
   deps_.log.Info("function deleted", {{"function", ns + "/" + name}});
@@ -365,12 +365,10 @@ base::Result<Next> FunctionReconciler::Prepare(View& view, const Revision& revis
 }
 
 base::Result<Next> FunctionReconciler::Fail(View& view, const Revision& revision, api::Failure failure) {
-  const auto& annotations = view.function.metadata.annotations;
-  const auto retry = annotations.find(std::string(kRetryAnnotation));
   RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), revision.metadata.name, [&](Revision& failed) {
     failed.status.phase = "Failed";
     failed.status.failure = failure;
-    failed.status.retry = retry == annotations.end() ? "" : retry->second;
+    failed.status.retry = RetryOf(view.function);
     return base::Ok();
   }));
   if (view.known.preparing == revision.spec.number) {
@@ -421,6 +419,7 @@ base::Result<Next> FunctionReconciler::WriteStatus(View& view, const std::string
     auto& status = function.status;
     status.phase = phase;
     status.observed_generation = view.function.metadata.generation;
+    status.observed_retry = RetryOf(view.function);
     status.invoke_url = deps_.external_url + "/v1/namespaces/" + view.ns() + "/functions/" + view.name() + "/invoke";
     change(status);
     status.ready_replicas = load.ready;

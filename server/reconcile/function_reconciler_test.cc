@@ -86,6 +86,7 @@ TEST_F(FunctionReconcilerTest, AFailedBuildLeavesTheOldRevisionServing) {
   world_.PutFunction("f", [](Function& f) { f.metadata.annotations["sless.dev/retry"] = "1"; });
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
   EXPECT_EQ(world_.Get<Function>("f").status.serving->source.hash, "sha256:bbbb");
+  EXPECT_EQ(world_.Get<Function>("f").status.observed_retry, "1") << "who waits for the further try knows it by that";
 }
 
 TEST_F(FunctionReconcilerTest, GoingBackToWhatServesNeedsNothing) {
@@ -227,6 +228,7 @@ TEST_F(FunctionReconcilerTest, DeletionRemovesEverythingAndNumbersAreNotUsedAgai
   EXPECT_TRUE(Eventually([&] { return !world_.serving->Route("f"); }));
   EXPECT_TRUE(store::ListTyped<Revision>(*world_.store, "default", "f.").value().empty());
   EXPECT_TRUE(world_.logs.Read("default", "f", {}).value().empty());
+  EXPECT_EQ(world_.logs.removed("f"), 1);
   world_.PutFunction("f");
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
   EXPECT_EQ(world_.Get<Function>("f").status.revision, 2);

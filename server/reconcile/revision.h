@@ -35,7 +35,7 @@ struct RevisionStatus {
   std::string deps_dir;                  ///< "" if there are no dependencies
   std::string built_at;                  ///< RFC 3339
   std::optional<api::Failure> failure;   ///< where Failed
-  std::string retry;                     ///< where Failed: the function's kRetryAnnotation then
+  std::string retry;                     ///< where Failed: the function's api::kRetryAnnotation then
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
@@ -51,9 +51,6 @@ struct RevisionStatus {
 
 inline constexpr std::string_view kKindRevision = "Revision";
 using Revision = api::Object<RevisionSpec, RevisionStatus>;
-
-/// Annotation of a function: a changed value asks for one more try of a generation that failed.
-inline constexpr std::string_view kRetryAnnotation = "sless.dev/retry";
 
 std::string RevisionName(const std::string& function, int64_t number);
 runtime::RevisionKey KeyOfRevision(const Revision& revision, const std::string& function);

@@ -60,6 +60,14 @@ base::Result<rest::ServerInfo> FakeBackend::Info(const rest::Call& call) {
   return rest::ServerInfo{"0.1.0", external_url, {"python3.11", "nodejs20"}};
 }
 
+base::Result<api::Function> FakeBackend::RetryFunction(const rest::Name& name, const rest::Call&) {
+  RETURN_IF_ERROR(Enter("function.retry"));
+  Lock lock(mutex_);
+  if (!functions_.Has(Id(name))) return Err(Code::kNotFound, Id(name) + " does not exist");
+  functions_.Edit(Id(name), [](api::Function& function) { function.status.observed_generation = 0; });
+  return functions_.Look(Id(name));
+}
+
 base::Status FakeBackend::RetryRun(const rest::Name& name, int64_t run_id, int64_t attempt, const rest::Call&) {
   RETURN_IF_ERROR(Enter("job.retry"));
   Lock lock(mutex_);

@@ -53,6 +53,7 @@ class FakeBackend final : public Backend {
   FakeObjects<api::Trigger>& Triggers() override { return triggers_; }
   FakeObjects<api::Job>& Jobs() override { return jobs_; }
   base::Status UploadCode(const std::string& ns, const std::string& hash, const transport::OpenBody& zip, const rest::Call& call) override;
+  base::Result<api::Function> RetryFunction(const rest::Name& name, const rest::Call& call) override;
   base::Status RetryRun(const rest::Name& job, int64_t run_id, int64_t attempt, const rest::Call& call) override;
   base::Result<rest::ServerInfo> Info(const rest::Call& call) override;
 
