@@ -1,11 +1,15 @@
-"""sless_job with a real terraform: one run, never twice, run again, failures and further attempts, import."""
+"""sless_job with a real terraform: one run, never twice, run again, failures and further attempts, import, and all of that when something is killed."""
+import os
+import signal
+import threading
 import time
 import unittest
 
 from tests.acceptance.harness.case import Case, both
+from tests.acceptance.harness.terraform_cli import Workspace
+from tests.acceptance.test_interrupt import children
 
-# Counts its runs in a file of the test's own, so that "never twice" is seen from outside. The sandbox hides the file system, so the
-# handler counts over HTTP-free means: its log. See runs().
+# The log of the function tells how often it ran: see runs().
 PY = '''
 import os, sys, time
 
@@ -13,6 +17,7 @@ def handle(event, context):
     print("run", event.get("n", 0), flush=True)
     if event.get("sleep"):
         time.sleep(event["sleep"])
+        print("slept", event["sleep"], flush=True)
     if event.get("fail"):
         raise ValueError("asked to fail")
     return {"n": event.get("n", 0)}
@@ -30,21 +35,47 @@ def job(body, name="j1"):
     return FUNCTION + 'resource "sless_job" "j" {\n  name = "%s"\n  function = sless_function.f.name\n%s\n}\n' % (name, body)
 
 
-@both
-class Life(Case):
+class JobCase(Case):
     def setUp(self):
         super().setUp()
         self.ws.write("fn/handler.py", PY)
 
-    def runs(self):
+    def runs(self, word="run"):
         """-> how often the handler began, from the function's log."""
         answer = self.plane.api(f"/v1/namespaces/{self.ns}/functions/f1/logs?limit=1000&stream=stdout")
+        return sum(item["line"].startswith(word + " ") for item in answer.json()["items"]) if answer.status == 200 else 0
+
+    def history(self, name="j1"):
+        """-> [(run_id, phase)] of the job's runs, newest first."""
+        answer = self.plane.api(f"/v1/namespaces/{self.ns}/jobs/{name}/runs")
         self.assertEqual(200, answer.status, answer)
-        return answer.text.count("run ")
+        return [(run["spec"]["runId"], run["status"]["phase"]) for run in answer.json()["items"]]
 
     def state(self):
         return self.ws.state("sless_job.j")
 
+    def until(self, holds, limit, what):
+        end = time.monotonic() + limit
+        while not holds():
+            self.assertLess(time.monotonic(), end, f"not within {limit} s: {what}\n{self.plane.log_tail()}")
+            time.sleep(0.05)
+
+    def start_apply(self, runs=1):
+        """Starts an apply. -> Popen, once the handler has begun that many runs."""
+        process = self.ws.start("apply", "-auto-approve", "-input=false")
+        self.addCleanup(lambda: process.poll() is None and os.killpg(process.pid, signal.SIGKILL))
+        self.until(lambda: self.runs() == runs or process.poll() is not None, 30, "the run began")
+        return process
+
+    def kill_providers(self, process):
+        found = [pid for pid, command in children(process.pid).items() if "terraform-provider-sless" in command]
+        self.assertTrue(found)
+        for pid in found:
+            os.kill(pid, signal.SIGKILL)
+
+
+@both
+class Life(JobCase):
     def test_skipped_run_again_and_back(self):
         self.ws.config(job(""))
         self.ws.apply()
@@ -96,7 +127,7 @@ class Life(Case):
     def test_failed_run_fails_the_apply_and_the_next_tries_again(self):
         self.ws.config(job('run_id = 1\n event_json = jsonencode({ fail = true })'))
         done = self.ws.apply_fails()
-        self.assert_says(done, "ValueError", "asked to fail", "handler.py:9")
+        self.assert_says(done, "ValueError", "asked to fail", "handler.py:10")
         self.assertEqual(1, self.runs())
         self.ws.apply_fails()
         self.assertEqual(2, self.runs())
@@ -154,6 +185,180 @@ class Life(Case):
                 break
             time.sleep(0.1)
         self.assertEqual(["create"], self.ws.plan()["sless_job.j"].actions)
+
+
+SLEEPS = "run_id = %d\n event_json = jsonencode({ sleep = %d, n = 7 })\n max_retries = 0"
+
+
+class Killed(JobCase):
+    """A run that goes on while who waits for it, or who runs it, is killed: never twice at once, and no hand work."""
+
+    def finish(self, runs, history):
+        self.ws.apply()
+        self.assertEqual("Succeeded", self.state()["phase"])
+        self.assert_plan_empty()
+        self.assertEqual((runs, history), (self.runs(), self.history()))
+
+    def test_provider_killed_during_the_first_run(self):
+        self.ws.config(job(SLEEPS % (1, 4)))
+        process = self.start_apply()
+        self.kill_providers(process)
+        process.communicate(timeout=60)
+        self.assertNotEqual(0, process.returncode)
+        self.finish(1, [(1, "Succeeded")])
+
+    def test_provider_killed_during_a_further_run(self):
+        self.ws.config(job(SLEEPS % (1, 0)))
+        self.ws.apply()
+        self.ws.config(job(SLEEPS % (2, 4)))
+        process = self.start_apply(2)
+        self.kill_providers(process)
+        process.communicate(timeout=60)
+        self.assertNotEqual(0, process.returncode)
+        self.assertEqual({"sless_job.j"}, set(self.ws.plan("-refresh=false")))
+        self.finish(2, [(2, "Succeeded"), (1, "Succeeded")])
+
+    def test_terraform_killed_during_the_first_run(self):
+        self.ws.config(job(SLEEPS % (1, 3)))
+        process = self.start_apply()
+        process.kill()
+        process.communicate(timeout=30)
+        if os.path.exists(self.ws.path(".terraform.tfstate.lock.info")):
+            os.remove(self.ws.path(".terraform.tfstate.lock.info"))
+        self.finish(1, [(1, "Succeeded")])
+
+    def test_ctrl_c_ends_the_wait_and_not_the_run(self):
+        self.ws.config(job(SLEEPS % (1, 5)))
+        process = self.start_apply()
+        start = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        self.assertLess(time.monotonic() - start, 4, out + err)
+        self.assertNotEqual(0, process.returncode)
+        self.assertIn("goes on at the server", " ".join((out + err).split()))
+        self.assertIsNotNone(self.state(), "state knows the job")
+        self.finish(1, [(1, "Succeeded")])
+
+    def test_server_killed_during_the_run(self):
+        self.ws.config(job(SLEEPS % (1, 3)))
+        process = self.start_apply()
+        self.plane.kill()
+        self.plane.start()
+        out, err = process.communicate(timeout=60)
+        self.assertNotEqual(0, process.returncode, out + err)
+        text = " ".join((out + err).replace("│", " ").split())
+        self.assertIn("Interrupted", text)
+        self.assertIn("attempt 1", text)
+        self.assertEqual([(1, "Failed")], self.history())
+        self.finish(2, [(1, "Succeeded")])
+        self.assertEqual(2, self.state()["attempts"])
+
+    def test_server_killed_with_attempts_left_tries_again_by_itself(self):
+        self.ws.config(job((SLEEPS % (1, 3)).replace("max_retries = 0", "max_retries = 1")))
+        process = self.start_apply()
+        self.plane.kill()
+        self.plane.start()
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(0, process.returncode, out + err)
+        self.assertEqual((2, 2, [(1, "Succeeded")]), (self.runs(), self.state()["attempts"], self.history()))
+        self.assert_plan_empty()
+
+    def test_server_stopped_in_good_order_lets_the_run_end(self):
+        self.ws.config(job(SLEEPS % (1, 3)))
+        process = self.start_apply()
+        self.assertEqual(0, self.plane.terminate())
+        self.plane.start()
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(0, process.returncode, out + err)
+        self.assertEqual((1, 1, [(1, "Succeeded")]), (self.runs(), self.state()["attempts"], self.history()))
+        self.assert_plan_empty()
+
+
+class Active(JobCase):
+    """What happens to a run that is going when its job changes."""
+
+    def leave_running(self, seconds):
+        """An apply that gives up waiting for run 1."""
+        self.ws.config(job("run_id = 1\n wait_timeout_sec = 1\n event_json = jsonencode({ sleep = %d })" % seconds))
+        self.assert_says(self.ws.apply_fails(), "wait_timeout_sec", "run 1 goes on")
+        self.assertEqual([(1, "Running")], self.history())
+
+    def test_raised_meanwhile_waits_for_the_earlier_run(self):
+        self.leave_running(6)
+        self.ws.config(job("run_id = 3\n event_json = jsonencode({ n = 3 })"))
+        self.ws.apply()
+        self.assertEqual(('{"n":3}', 2), (self.state()["result_json"].replace(" ", ""), self.runs()))
+        self.assertEqual([(3, "Succeeded"), (1, "Succeeded")], self.history())
+        self.assert_plan_empty()
+
+    def test_set_to_zero_ends_it(self):
+        self.leave_running(8)
+        self.ws.config(job("run_id = 0\n event_json = jsonencode({ sleep = 8 })"))
+        self.ws.apply()
+        self.assertEqual("Skipped", self.state()["phase"])
+        self.assert_plan_empty()
+        self.until(lambda: self.history() == [(1, "Failed")], 5, "the run has ended")
+        time.sleep(2)
+        self.assertEqual(0, self.runs("slept"))
+
+    def test_destroy_ends_it(self):
+        self.leave_running(8)
+        start = time.monotonic()
+        self.ws.destroy()
+        self.assertLess(time.monotonic() - start, 6)
+        self.assertIsNone(self.plane.object("jobs", self.ns, "j1"))
+        self.assertIsNone(self.plane.object("functions", self.ns, "f1"))
+
+    def test_replace_on_demand_runs_again(self):
+        self.ws.config(job("run_id = 1"))
+        self.ws.apply()
+        self.ws.apply("-replace=sless_job.j")
+        self.assertEqual((2, [(1, "Succeeded")]), (self.runs(), self.history()))
+        self.assert_plan_empty()
+
+    def test_two_configurations_apply_one_job_and_it_runs_once(self):
+        self.ws.config(FUNCTION)
+        self.ws.apply()
+        other = Workspace(self.plane, binary=self.binary, namespace=self.ns)
+        self.addCleanup(other.close)
+        text = 'resource "sless_job" "j" {\n  name = "j1"\n  function = "f1"\n  run_id = 1\n  event_json = jsonencode({ sleep = 3 })\n}\n'
+        self.ws.config(FUNCTION + text)
+        other.config(text)
+        self.ws.init()
+        other.init()
+        done = []
+        threads = [threading.Thread(target=lambda ws=ws: done.append(ws.run("apply", "-auto-approve", "-input=false"))) for ws in (self.ws, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        self.assertEqual((2, 1, [(1, "Succeeded")]), (len(done), self.runs(), self.history()))
+        self.assertIn(0, [result.code for result in done], done)
+
+
+class Texts(JobCase):
+    """What a person reads when a job does not end well."""
+
+    def test_no_such_function(self):
+        self.ws.config('resource "sless_job" "j" {\n  name = "j1"\n  function = "nobody"\n  run_id = 1\n}\n')
+        self.assert_says(self.ws.apply_fails(), 'function "nobody" does not exist', "main.tf line", "function = ")
+
+    def test_a_lowered_run_id_names_the_last_run_and_the_next(self):
+        self.ws.config(job("run_id = 5"))
+        self.ws.apply()
+        self.ws.config(job("run_id = 0"))
+        self.ws.apply()
+        self.ws.config(job("run_id = 4"))
+        self.assert_says(self.ws.plan_fails(), "run_id lowered", "run_id 5", "Take 6 or more", "run_id = 4")
+        self.ws.config(job("run_id = 5"))
+        self.ws.run("apply", "-auto-approve", "-input=false")
+        self.assertEqual(1, self.runs(), "a run_id that succeeded never runs again")
+
+    def test_a_timeout_of_the_handler(self):
+        self.ws.config(FUNCTION.replace('"fn"', '"fn"\n  timeout_sec = 1') + 'resource "sless_job" "j" {\n  name = "j1"\n  function = sless_function.f.name\n'
+                       '  run_id = 1\n  event_json = jsonencode({ sleep = 30 })\n}\n')
+        self.assert_says(self.ws.apply_fails(), "Timeout", "timeout_sec", "1")
+        self.assertEqual(0, self.runs("slept"))
 
 
 if __name__ == "__main__":
