@@ -27,7 +27,7 @@ class Writer {
 struct Info {
   std::string digest;
   uint64_t size = 0;             ///< bytes
-  base::TimePoint stored_at;
+  base::TimePoint last_used;     ///< when it was stored, or later asked for by Has or Commit
 };
 
 /// Content-addressed files: zips of function code under the hash of their content tree, per namespace (so that nobody learns
@@ -36,12 +36,14 @@ struct Info {
 class ArtifactStore {
  public:
   virtual ~ArtifactStore() = default;
+  /// An artifact that is there counts as used now: whoever was told so has time to refer to it.
   virtual base::Result<bool> Has(const std::string& ns, const std::string& digest) const = 0;
   virtual base::Result<std::unique_ptr<Writer>> Create(const std::string& ns) = 0;
   /// Path of a local, readable file. Error: kNotFound.
   virtual base::Result<std::string> Fetch(const std::string& ns, const std::string& digest) = 0;
-  /// An absent artifact is success.
-  virtual base::Status Remove(const std::string& ns, const std::string& digest) = 0;
+  /// Removes it, unless it was used at `unused_since` or later (it stays, and that is success). An absent artifact is success.
+  virtual base::Status Remove(const std::string& ns, const std::string& digest,
+                              base::TimePoint unused_since = base::TimePoint::max()) = 0;
   virtual base::Result<std::vector<Info>> List(const std::string& ns) const = 0;
   virtual base::Result<std::vector<std::string>> Namespaces() const = 0;
 };

@@ -19,14 +19,20 @@ using base::Err;
 constexpr size_t kMaxOpen = 128;  // functions whose file is kept open
 constexpr size_t kMaxLimit = 10'000;
 constexpr auto kReportEvery = std::chrono::seconds(10);
+constexpr auto kDrained = std::chrono::hours(2);  // by then no replica of a removed function is left
 
 // Removing a log must wait for the appends that hold it, so a log in use stays in the table: there is never a second one of it.
 struct Open {
   std::shared_ptr<FunctionLog> log;
   uint64_t last_use = 0;
 };
+struct Removed {
+  int64_t last_revision = 0;
+  base::SteadyPoint at;
+};
 struct Table {
   std::map<std::pair<std::string, std::string>, Open> logs;
+  std::map<std::pair<std::string, std::string>, Removed> removed;
   uint64_t uses = 0;
 };
 
@@ -42,7 +48,7 @@ class FileLogStore final : public LogStore {
 
   void Append(const std::string& ns, const std::string& function, LogRecord record) override {
     const auto log = Find(ns, function);
-    const auto status = log ? (*log)->Append(FormatLine(record)) : base::Status(Err(log.error()));
+    const auto status = log ? (*log)->Append(record.revision, FormatLine(record)) : base::Status(Err(log.error()));
     if (!status) ReportLost(ns, function, status.error());
   }
 
@@ -54,9 +60,11 @@ class FileLogStore final : public LogStore {
     return log->Read(query);
   }
 
-  void Remove(const std::string& ns, const std::string& function) override {
+  void Remove(const std::string& ns, const std::string& function, int64_t last_revision) override {
     const auto log = Find(ns, function);
-    const auto status = log ? (*log)->Remove() : base::Status(Err(log.error()));
+    // The log's own number counts for lines that come now, the table's for when the log was put away and is taken out again.
+    if (log) NoteRemoved({ns, function}, last_revision);
+    const auto status = log ? (*log)->Remove(last_revision) : base::Status(Err(log.error()));
     if (!status) log_.Warn("log of a function was not removed", {{"namespace", ns}, {"function", function}, {"error", status.error().message}});
     ::rmdir((dir_ + "/" + ns).c_str());  // goes with its last function; fails while there are others
   }
@@ -69,11 +77,24 @@ class FileLogStore final : public LogStore {
     }
     return table_.With([&](Table& table) {
       auto& entry = table.logs[{ns, function}];
-      if (!entry.log) entry.log = std::make_shared<FunctionLog>(fmt::format("{}/{}/{}", dir_, ns, function), segment_bytes_);
+      if (!entry.log) {
+        const auto removed = table.removed.find({ns, function});
+        entry.log = std::make_shared<FunctionLog>(fmt::format("{}/{}/{}", dir_, ns, function), segment_bytes_,
+                                                  removed == table.removed.end() ? 0 : removed->second.last_revision);
+      }
       entry.last_use = ++table.uses;
       auto log = entry.log;
       if (table.logs.size() > kMaxOpen) DropOldest(table);
       return log;
+    });
+  }
+
+  void NoteRemoved(const std::pair<std::string, std::string>& key, int64_t last_revision) {
+    const auto now = clock_.Steady();
+    table_.With([&](Table& table) {
+      std::erase_if(table.removed, [&](const auto& entry) { return now - entry.second.at > kDrained; });
+      auto& removed = table.removed[key];
+      removed = {std::max(removed.last_revision, last_revision), now};
     });
   }
 

@@ -125,8 +125,8 @@ TEST_F(FileLogStoreTest, LimitsAndNamesAreChecked) {
   store_->Append("..", "x", Make("1"));
   EXPECT_EQ(log_.events, 1);
   EXPECT_FALSE(fs::exists(root_ + "/x"));
-  store_->Remove("..", "logs");
-  store_->Remove("x", "../..");
+  store_->Remove("..", "logs", 0);
+  store_->Remove("x", "../..", 0);
   EXPECT_TRUE(fs::exists(root_));
 }
 
@@ -173,16 +173,30 @@ TEST_F(FileLogStoreTest, DamagedLinesAreSkipped) {
 TEST_F(FileLogStoreTest, RemoveDropsTheLogsAndALaterAppendBeginsAnew) {
   Append("old");
   store_->Append("x", "other", Make("stays"));
-  store_->Remove("x", "hello");
-  store_->Remove("x", "hello");
+  store_->Remove("x", "hello", 0);
+  store_->Remove("x", "hello", 0);
   EXPECT_EQ(Lines(), "");
   EXPECT_FALSE(fs::exists(dir_ + "/x/hello"));
   Append("new");
   EXPECT_EQ(Lines(), "new ");
   EXPECT_EQ(Lines({}, "other"), "stays ");
-  store_->Remove("x", "hello");
-  store_->Remove("x", "other");
+  store_->Remove("x", "hello", 0);
+  store_->Remove("x", "other", 0);
   EXPECT_FALSE(fs::exists(dir_ + "/x"));
+}
+
+TEST_F(FileLogStoreTest, ReplicasOfARemovedFunctionThatStillDrainAreNotHeard) {
+  store_->Append("x", "hello", Make("one", "", "stdout", 3));
+  store_->Remove("x", "hello", 3);
+  store_->Append("x", "hello", Make("late", "", "stdout", 3));
+  store_->Append("x", "hello", Make("later", "", "stdout", 2));
+  EXPECT_FALSE(fs::exists(dir_ + "/x"));
+  // A new function of the same name has higher numbers; the old one is not heard beside it, nor after its log was put away.
+  store_->Append("x", "hello", Make("new", "", "stdout", 4));
+  for (int i = 0; i < 200; ++i) store_->Append("x", "f" + std::to_string(i), Make("1"));
+  store_->Append("x", "hello", Make("late", "", "stdout", 3));
+  EXPECT_EQ(Lines(), "new ");
+  EXPECT_EQ(log_.events, 0);
 }
 
 TEST_F(FileLogStoreTest, FilesAreForTheOwnerOnly) {
@@ -245,7 +259,7 @@ TEST_F(FileLogStoreTest, RemovingBesideWritersIsSafe) {
   std::thread writer([&] {
     for (int i = 0; i < 300; ++i) Append(std::to_string(i));
   });
-  for (int i = 0; i < 50; ++i) store_->Remove("x", "hello");
+  for (int i = 0; i < 50; ++i) store_->Remove("x", "hello", 0);
   writer.join();
   Append("end");
   EXPECT_EQ(Lines({1}), "end ");

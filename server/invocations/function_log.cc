@@ -38,8 +38,9 @@ Status FunctionLog::Rotate() {
   return OpenCurrent();
 }
 
-Status FunctionLog::Append(std::string_view line) {
+Status FunctionLog::Append(int64_t revision, std::string_view line) {
   std::lock_guard lock(mutex_);
+  if (revision <= removed_) return base::Ok();
   if (!current_) RETURN_IF_ERROR(OpenCurrent());
   if (size_ > 0 && size_ + line.size() > segment_bytes_) RETURN_IF_ERROR(Rotate());
   std::string whole;
@@ -85,8 +86,9 @@ base::Result<std::vector<LogRecord>> FunctionLog::Read(const LogQuery& query) {
   return records;
 }
 
-Status FunctionLog::Remove() {
+Status FunctionLog::Remove(int64_t last_revision) {
   std::lock_guard lock(mutex_);
+  removed_ = std::max(removed_, last_revision);
   current_ = File();
   std::error_code error;
   std::filesystem::remove_all(dir_, error);

@@ -16,13 +16,15 @@ namespace sless::invocations {
 /// Thread safety: all methods may be called at the same time from any thread. A Read does not hold up an Append.
 class FunctionLog {
  public:
-  FunctionLog(std::string dir, uint64_t segment_bytes) : dir_(std::move(dir)), segment_bytes_(segment_bytes) {}
+  /// Lines of revisions up to `removed` are dropped, see LogStore::Remove.
+  FunctionLog(std::string dir, uint64_t segment_bytes, int64_t removed)
+      : dir_(std::move(dir)), segment_bytes_(segment_bytes), removed_(removed) {}
 
   /// `line` with its newline. Error: kUnavailable; the line may be there in part, which Read skips.
-  base::Status Append(std::string_view line);
+  base::Status Append(int64_t revision, std::string_view line);
   base::Result<std::vector<LogRecord>> Read(const LogQuery& query);
-  /// Removes the files; a later Append makes them again.
-  base::Status Remove();
+  /// Removes the files; an Append of a later revision makes them again.
+  base::Status Remove(int64_t last_revision);
 
  private:
   base::Status OpenCurrent();
@@ -33,6 +35,7 @@ class FunctionLog {
   const std::string dir_;
   const uint64_t segment_bytes_;
   std::mutex mutex_;
+  int64_t removed_;
   File current_;       // opened by the first Append
   uint64_t size_ = 0;  // of current_
   bool torn_ = false;  // current_ ends in the middle of a line

@@ -38,8 +38,9 @@ class LogStore {
   /// Oldest first.
   virtual base::Result<std::vector<LogRecord>> Read(const std::string& ns, const std::string& function,
                                                     const LogQuery& query) const = 0;
-  /// Drops the logs of a deleted function.
-  virtual void Remove(const std::string& ns, const std::string& function) = 0;
+  /// Drops the logs of a deleted function, and every line of its revisions up to `last_revision` that comes later: replicas that
+  /// drain go on talking, and must not bring the log back, nor write into that of a new function of the same name.
+  virtual void Remove(const std::string& ns, const std::string& function, int64_t last_revision) = 0;
 };
 
 }  // namespace sless::invocations

@@ -23,8 +23,10 @@ base::Status ArtifactGc::CollectArtifacts() {
     ASSIGN_OR_RETURN(const auto revisions, store::ListTyped<Revision>(deps_.store, ns));
     for (const auto& revision : revisions) needed.insert(revision.spec.function.source.hash);
     for (const auto& artifact : artifacts) {
-      if (needed.contains(artifact.digest) || deps_.clock.Now() - artifact.stored_at < kMinAge) continue;
-      RETURN_IF_ERROR(deps_.artifacts.Remove(ns, artifact.digest));
+      const auto unused_since = deps_.clock.Now() - kMinAge;
+      if (needed.contains(artifact.digest) || artifact.last_used >= unused_since) continue;
+      // Asked once more as it is removed: an upload may have been told a moment ago that the code is there.
+      RETURN_IF_ERROR(deps_.artifacts.Remove(ns, artifact.digest, unused_since));
       deps_.log.Info("code removed, nothing refers to it", {{"namespace", ns}, {"digest", artifact.digest}});
     }
   }

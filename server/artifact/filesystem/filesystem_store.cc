@@ -41,11 +41,21 @@ Result<std::string> FileName(const std::string& digest) {
 
 bool IsRegular(const std::string& path, struct stat& info) { return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode); }
 
+base::TimePoint LastUsed(const struct stat& info) {
+  return base::TimePoint(std::chrono::seconds(info.st_mtim.tv_sec) + std::chrono::nanoseconds(info.st_mtim.tv_nsec));
+}
+
+// The time of last use is the file's modification time. Under Place::folders, so that it does not race a removal.
+Status Touch(const std::string& path) {
+  if (::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW) != 0) return SystemError("mark as used", path);
+  return base::Ok();
+}
+
 // What the store and its writers share.
 struct Place {
   const std::string root;
   const uint64_t max_bytes;
-  std::mutex folders;  // so that no folder is removed between its making and its first file
+  std::mutex folders;  // so that no folder is removed between its making and its first file, no file that was just used
 };
 
 class FileWriter final : public Writer {
@@ -80,7 +90,10 @@ class FileWriter final : public Writer {
     std::lock_guard lock(place_->folders);
     RETURN_IF_ERROR(MakeDirectory(dir));
     // Not rename(2), which would replace what is there.
-    if (::link(temp_.c_str(), path.c_str()) != 0 && errno != EEXIST) return SystemError("store", path);
+    if (::link(temp_.c_str(), path.c_str()) != 0) {
+      if (errno != EEXIST) return SystemError("store", path);
+      RETURN_IF_ERROR(Touch(path));
+    }
     RETURN_IF_ERROR(SyncDirectory(dir));
     RETURN_IF_ERROR(SyncDirectory(place_->root));
     ::unlink(temp_.c_str());
@@ -103,7 +116,11 @@ class FilesystemStore final : public ArtifactStore {
   Result<bool> Has(const std::string& ns, const std::string& digest) const override {
     ASSIGN_OR_RETURN(const std::string path, PathOf(ns, digest));
     struct stat info {};
-    if (IsRegular(path, info)) return true;
+    std::lock_guard lock(place_->folders);
+    if (IsRegular(path, info)) {
+      RETURN_IF_ERROR(Touch(path));
+      return true;
+    }
     if (errno == ENOENT || errno == ENOTDIR) return false;
     return SystemError("look for", path);
   }
@@ -122,9 +139,11 @@ class FilesystemStore final : public ArtifactStore {
     return PathOf(ns, digest);
   }
 
-  Status Remove(const std::string& ns, const std::string& digest) override {
+  Status Remove(const std::string& ns, const std::string& digest, base::TimePoint unused_since) override {
     ASSIGN_OR_RETURN(const std::string path, PathOf(ns, digest));
     std::lock_guard lock(place_->folders);
+    struct stat info {};
+    if (IsRegular(path, info) && LastUsed(info) >= unused_since) return base::Ok();
     if (::unlink(path.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR) return SystemError("remove", path);
     ::rmdir((place_->root + "/" + ns).c_str());  // goes with its last artifact; fails while there are others
     return base::Ok();
@@ -138,8 +157,7 @@ class FilesystemStore final : public ArtifactStore {
       const std::string digest = std::string(kScheme) + name;
       struct stat info {};
       if (!FileName(digest) || !IsRegular(place_->root + "/" + ns + "/" + name, info)) continue;
-      const auto stored = std::chrono::seconds(info.st_mtim.tv_sec) + std::chrono::nanoseconds(info.st_mtim.tv_nsec);
-      all.push_back({digest, static_cast<uint64_t>(info.st_size), base::TimePoint(stored)});
+      all.push_back({digest, static_cast<uint64_t>(info.st_size), LastUsed(info)});
     }
     return all;
   }

@@ -38,7 +38,9 @@ class StoreInTempDir final : public ArtifactStore {
   base::Result<bool> Has(const std::string& ns, const std::string& digest) const override { return store_->Has(ns, digest); }
   base::Result<std::unique_ptr<Writer>> Create(const std::string& ns) override { return store_->Create(ns); }
   base::Result<std::string> Fetch(const std::string& ns, const std::string& digest) override { return store_->Fetch(ns, digest); }
-  base::Status Remove(const std::string& ns, const std::string& digest) override { return store_->Remove(ns, digest); }
+  base::Status Remove(const std::string& ns, const std::string& digest, base::TimePoint unused_since) override {
+    return store_->Remove(ns, digest, unused_since);
+  }
   base::Result<std::vector<Info>> List(const std::string& ns) const override { return store_->List(ns); }
   base::Result<std::vector<std::string>> Namespaces() const override { return store_->Namespaces(); }
 

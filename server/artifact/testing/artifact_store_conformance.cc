@@ -45,6 +45,27 @@ TEST_P(ArtifactStoreConformance, WhatWasCommittedIsThere) {
   EXPECT_EQ(Contents("x", Digest('a')), bytes);
 }
 
+TEST_P(ArtifactStoreConformance, WhatWasAskedForSinceIsNotRemoved) {
+  for (const bool by_has : {true, false}) {
+    ASSERT_THAT(Put("x", Digest('a'), "1"), IsOk());
+    const auto listed = store_->List("x")->at(0).last_used;
+    const auto before = std::chrono::system_clock::now();
+    // As coarse as the clock of a file system may be.
+    while (std::chrono::system_clock::now() - before < std::chrono::milliseconds(20)) std::this_thread::yield();
+    const auto between = listed + std::chrono::milliseconds(1);
+    if (by_has) {
+      EXPECT_THAT(store_->Has("x", Digest('a')), IsOkAndHolds(true));
+    } else {
+      EXPECT_THAT(Put("x", Digest('a'), "1"), IsOk());
+    }
+    EXPECT_GT(store_->List("x")->at(0).last_used, listed);
+    EXPECT_THAT(store_->Remove("x", Digest('a'), between), IsOk());
+    EXPECT_EQ(Contents("x", Digest('a')), "1");
+    EXPECT_THAT(store_->Remove("x", Digest('a'), std::chrono::system_clock::now() + std::chrono::hours(1)), IsOk());
+    EXPECT_THAT(store_->Has("x", Digest('a')), IsOkAndHolds(false));
+  }
+}
+
 TEST_P(ArtifactStoreConformance, NamespacesDoNotSeeEachOther) {
   ASSERT_THAT(Put("x", Digest('a'), "1"), IsOk());
   EXPECT_THAT(store_->Has("y", Digest('a')), IsOkAndHolds(false));
@@ -145,8 +166,8 @@ TEST_P(ArtifactStoreConformance, ListTellsDigestSizeAndTime) {
   EXPECT_EQ((*list)[0].digest, Digest('a'));
   EXPECT_EQ((*list)[1].digest, Digest('b'));
   EXPECT_EQ((*list)[1].size, 2u);
-  EXPECT_GT((*list)[1].stored_at, before);
-  EXPECT_LT((*list)[1].stored_at, before + std::chrono::minutes(1));
+  EXPECT_GT((*list)[1].last_used, before);
+  EXPECT_LT((*list)[1].last_used, before + std::chrono::minutes(1));
   EXPECT_THAT(store_->Namespaces(), IsOkAndHolds(ElementsAre("x", "y")));
   EXPECT_THAT(store_->List("none"), IsOkAndHolds(testing::IsEmpty()));
 }

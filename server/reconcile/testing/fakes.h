@@ -160,7 +160,7 @@ class FakeArtifacts final : public artifact::ArtifactStore {
     if (missing.contains(digest)) return base::Err(base::Code::kNotFound, "no such artifact");
     return "/artifact/" + digest;
   }
-  base::Status Remove(const std::string&, const std::string& digest) override {
+  base::Status Remove(const std::string&, const std::string& digest, base::TimePoint) override {
     removed.push_back(digest);
     return base::Ok();
   }
@@ -181,14 +181,22 @@ class FakeLogs final : public invocations::LogStore {
     const auto it = lines_.find(function);
     return it == lines_.end() ? std::vector<invocations::LogRecord>() : it->second;
   }
-  void Remove(const std::string&, const std::string& function) override {
+  /// The last revision that Remove was told of, 0 if it was not called.
+  int64_t removed(const std::string& function) const {
     std::lock_guard lock(mutex_);
+    const auto it = removed_.find(function);
+    return it == removed_.end() ? 0 : it->second;
+  }
+  void Remove(const std::string&, const std::string& function, int64_t last_revision) override {
+    std::lock_guard lock(mutex_);
+    removed_[function] = last_revision;
     lines_.erase(function);
   }
 
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::vector<invocations::LogRecord>> lines_;
+  std::map<std::string, int64_t> removed_;
 };
 
 }  // namespace sless::reconcile
