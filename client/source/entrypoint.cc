@@ -83,6 +83,7 @@ std::string Hint(const Tree& tree, std::string_view runtime, const Entrypoint& w
   }
   if (const auto near = base::Nearest(want.file, alike); !near.empty()) return fmt::format("did you mean \"{}.{}\"?", near, want.function);
   if (files.empty()) return fmt::format("the source has no {} file at all", endings[0]);
+  if (files.size() == 1) return fmt::format("did you mean \"{}.{}\"?", files[0], want.function);
   if (files.size() > 5) files.resize(5);
   return fmt::format("the source has {}", base::Join(files, ", "));
 }

@@ -24,6 +24,11 @@ framework::Validator DnsLabel() {
                                [](const std::string& text) { return base::DnsLabelProblem(text); });
 }
 
+std::string Sentence(std::string text) {
+  if (!text.empty() && std::string_view(".!?").find(text.back()) == std::string_view::npos) text += '.';
+  return text;
+}
+
 }  // namespace
 
 Attribute IntAttribute(std::string name, const api::Doc& doc, int64_t default_value, std::string description) {
@@ -122,9 +127,10 @@ void AddError(framework::Diagnostics& diagnostics, const base::Error& error, std
 }
 
 base::Error FailureError(const std::optional<api::Failure>& failure, std::string_view what, std::string field) {
-  base::Error error{base::Code::kFailedPrecondition, std::string(what) + " is in phase Failed", std::move(field), "", {}};
+  base::Error error{base::Code::kFailedPrecondition, fmt::format("The {} is in phase Failed", what), std::move(field), "", {}};
   if (!failure) return error;
-  error.message += fmt::format(", reason {}: {}", failure->reason, failure->message);
+  // What happened comes first; who it happened to is the summary's and the second paragraph's.
+  error.message = fmt::format("{}\n\n{}, reason {}", Sentence(failure->message), error.message, failure->reason);
   error.reason = failure->reason;
   error.source = {failure->file, static_cast<int>(failure->line), failure->log_tail};
   return error;

@@ -35,8 +35,9 @@ void AddSourceError(const base::Error& error, const api::Source& source, framewo
   } else if (error.code == base::Code::kNotFound) {
     summary = "Source not found";
   }
-  std::string detail = source.type == "code" ? fmt::format("{}.", error.message)
-                                             : fmt::format("{} \"{}\": {}.", SourceAttribute(source), source.path, error.message);
+  std::string detail =
+      source.type == "code" ? error.message : fmt::format("{} \"{}\": {}", SourceAttribute(source), source.path, error.message);
+  if (!detail.ends_with('?')) detail += '.';
   if (error.code == base::Code::kNotFound && !source.path.empty() && source.path[0] != '/') {
     detail += fmt::format("\n\nA relative path starts where terraform runs: {}. ${{path.module}}/… starts at the module instead.",
                           Absolute(source.path));

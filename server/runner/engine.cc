@@ -232,10 +232,10 @@ class Engine::Impl {
   }
 
   void StartFailed(base::Error error) {
-    error.reason = "StartFailed";
+    error.reason = out_of_memory_ ? "OutOfMemory" : "StartFailed";
     error.code = Code::kFailedPrecondition;
+    error.source.log_tail = ToVector(tail_);  // without our own line, which says what the message says
     System("the function cannot be started: " + error.message);
-    error.source.log_tail = ToVector(tail_);
     worker_.reset();
     health_.With([&](Health& h) { h = {Phase::kStartFailed, error}; });
     RefuseWaiting();
@@ -272,10 +272,10 @@ class Engine::Impl {
     WriteWorker();
   }
 
-  void ReadFrames() {
-    static thread_local char buffer[256 * 1024];
-    // Bounded per turn, so that a worker that floods us does not stop the clocks of other calls.
-    for (int turn = 0; frames_open_ && turn < 64; ++turn) {
+  void ReadFrames(bool to_end = false) {
+    static thread_local char buffer[64 * 1024];
+    // Little per turn, so that a worker that floods us with short lines does not stop the clocks of the calls.
+    for (int turn = 0; frames_open_ && turn < (to_end ? 1024 : 4); ++turn) {
       const ssize_t n = recv(worker_->frames(), buffer, sizeof buffer, MSG_DONTWAIT);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno == EAGAIN) return;
@@ -386,7 +386,7 @@ class Engine::Impl {
 
   void OnWorkerExit(const base::ExitStatus& exit) {
     const bool expected = expected_exit_;
-    ReadFrames();  // results that it sent before
+    ReadFrames(true);  // results that it sent before
     ReadPipe(worker_->out(), out_open_, out_lines_, "stdout", 1 << 20);
     ReadPipe(worker_->err(), err_open_, err_lines_, "stderr", 1 << 20);
     const std::string cause = Cause(exit);

@@ -216,6 +216,14 @@ TEST_F(EngineTest, APythonLoopIsEndedWithoutANewProcess) {
   EXPECT_EQ(Call("3", "1").result_json, before);
 }
 
+TEST_F(EngineTest, AFloodOfLinesDoesNotStopTheClock) {
+  options_.timeout = milliseconds(1500);
+  Python("import os\ndef handle(event):\n  while True: print('x')\n");
+  const auto begin = clock_.Steady();
+  EXPECT_EQ(Reason(Call("r1", "1")), "Timeout");
+  EXPECT_LT(clock_.Steady() - begin, milliseconds(2500));
+}
+
 TEST_F(EngineTest, OtherCallsEndBeforeAStuckWorkerIsReplaced) {
   options_.timeout = milliseconds(700);
   options_.concurrency = 3;

@@ -40,6 +40,12 @@ std::string Meaning(const std::vector<std::string>& lines) {
                            "ResolutionImpossible", "THESE PACKAGES DO NOT MATCH THE HASHES"}) {
     if (auto found = find(word); !found.empty()) return found;
   }
+  for (const auto* word : {"is not in this registry", "could not be found"}) {
+    for (const auto& line : lines) {
+      const size_t quote = line.find('\'');
+      if (line.starts_with("npm ") && quote != std::string::npos && line.find(word) != std::string::npos) return line.substr(quote);
+    }
+  }
   for (const auto* word : {"npm error 404", "npm error notarget", "npm ERR! 404", "npm error code", "npm error"}) {
     // npm says the code first and the sentence after; the first line that is more than a code is the one.
     for (const auto& line : lines) {
@@ -49,6 +55,12 @@ std::string Meaning(const std::vector<std::string>& lines) {
   }
   if (auto found = find("ERROR:"); !found.empty()) return found;
   return lines.empty() ? "" : lines.back();
+}
+
+// What pip and npm say about themselves, of no use to the function's author.
+bool IsNoise(std::string_view line) {
+  return line == "npm error 404" || line == "npm error" || line.find("A complete log of this run") != std::string_view::npos ||
+         line.starts_with("Looking in links:") || line.starts_with("Looking in indexes:");
 }
 
 // The line of the manifest that names the package which the message speaks of.
@@ -233,15 +245,16 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
   std::deque<std::string> tail;
   const auto exit = RunLogged(spawn, deadline, clock_, stop, [&](std::string_view line) {
     if (lines.size() < 5000) lines.emplace_back(line);
+    log(line);
+    if (IsNoise(base::Trim(line))) return;
     tail.emplace_back(line);
     if (tail.size() > kTail) tail.pop_front();
-    log(line);
   });
   base::SourceInfo source{manifest.file, 0, {tail.begin(), tail.end()}};
   if (!exit) {
     base::Error failure = exit.error();
     if (failure.code == Code::kDeadlineExceeded) {
-      failure.message = fmt::format("installing {} took longer than build_timeout_sec allows and was stopped", manifest.file);
+      failure.message = fmt::format("installing {} took longer than build_timeout_sec allows and was stopped; raise it, or ask for less", manifest.file);
       failure.reason = "BuildTimeout";
       failure.source = source;
     }

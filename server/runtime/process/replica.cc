@@ -200,7 +200,7 @@ void RunningReplica::DoProbe(TurnEvents& events) {
     events.changed = true;
   } else if (answer->status == 500) {
     const base::Error error = api::ErrorFromBody(500, answer->body);
-    known_failure_ = api::Failure{"StartFailed", error.message, error.source.file, error.source.line, error.source.log_tail};
+    known_failure_ = api::Failure{error.reason.empty() ? "StartFailed" : error.reason, error.message, error.source.file, error.source.line, error.source.log_tail};
     base::KillGroup(child_);
   }
 }

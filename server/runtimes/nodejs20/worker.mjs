@@ -170,7 +170,9 @@ function describe(error) {
   }
   const type = String(error.name || error.constructor?.name || 'Error');
   const importer = /imported from (\S+)/.exec(error.message);
-  const message = String(error.message).replaceAll(codeDir + path.sep, '').slice(0, MAX_LINE);
+  const missing = error.code === 'MODULE_NOT_FOUND' || error.code === 'ERR_MODULE_NOT_FOUND';
+  const text = String(error.message).replaceAll(codeDir + path.sep, '').slice(0, MAX_LINE);
+  const message = missing ? text.split('\n')[0] : text; // then comes Node's list of who required whom
   if (error instanceof EntrypointError) return { type, message, file: error.file, line: error.line, trace: [] };
   const found = { file: (importer && own(importer[1])) || '', line: 0 };
   const trace = [`${type}: ${message.split('\n')[0]}`];
@@ -188,7 +190,7 @@ function describe(error) {
         found.file = file;
         found.line = Number(number);
       }
-      if (trace.length < 60) trace.push(`    at ${name ? `${name} ` : ''}(${file}:${number})`);
+      if (trace.length < 60) trace.push(`    at ${name ? `${name} (${file}:${number})` : `${file}:${number}`}`);
     }
   }
   return { type, message, ...found, trace };
@@ -390,7 +392,7 @@ async function locateSyntaxError(described) {
     if (check.status !== 0 && match && own(match[1]) !== undefined) {
       described.file = own(match[1]);
       described.line = Number(match[2]);
-      described.trace.push(`    at (${described.file}:${described.line})`, ...lines.slice(1, 3).map((line) => `    ${line}`));
+      described.trace.push(`    at ${described.file}:${described.line}`, ...lines.slice(1, 3).map((line) => `    ${line}`));
       return;
     }
   }
@@ -406,6 +408,9 @@ async function start() {
   } catch (error) {
     const described = describe(error);
     if (error instanceof ExitCalled) described.message = described.message.replace('the handler', `${entrypoint}: the code`) + ' while it was loaded';
+    if (error?.code === 'MODULE_NOT_FOUND' || error?.code === 'ERR_MODULE_NOT_FOUND') {
+      described.message += ' (packages are installed from a package.json at the top of the source)';
+    }
     if (error instanceof SyntaxError && !described.file) await locateSyntaxError(described);
     finishLines(0);
     send({ type: 'init_error', error: described });

@@ -401,7 +401,10 @@ class Worker:
                     f"{self.entrypoint}: the code called sys.exit({error.code!r}) while it was loaded", *self.own_frame(error)
                 )
             self.out.finish(0), self.err.finish(0)
-            self.channel.send({"type": "init_error", "error": describe(error, self.code_dir)})
+            described = describe(error, self.code_dir)
+            if isinstance(error, ModuleNotFoundError):
+                described["message"] += " (packages are installed from a requirements.txt at the top of the source)"
+            self.channel.send({"type": "init_error", "error": described})
             os._exit(1)
         self.out.finish(0), self.err.finish(0)
         if is_async(handler):
@@ -654,8 +657,8 @@ def with_two_arguments(handler, entrypoint, file):
         required_keywords = len([p for p in parameters if p.kind == p.KEYWORD_ONLY and p.default is p.empty])
     if least > 2 or most < 1 or required_keywords > 0:
         raise EntrypointError(
-            f"entrypoint {entrypoint!r}: want handle(event, context) or handle(event), found a function with "
-            f"{most if least <= 2 else least} positional and {required_keywords} required keyword arguments",
+            f"entrypoint {entrypoint!r}: want a function of (event, context) or (event), but this one "
+            + (f"needs {required_keywords} keyword arguments" if required_keywords else f"takes {most if least <= 2 else least} arguments"),
             file,
             line,
         )
