@@ -48,18 +48,19 @@ base::Status RunWorker::Start() {
 
 void RunWorker::Stop(base::Deadline deadline) {
   stop_.request_stop();
+  // From here on none begins, so the last look below sees all.
+  places_.With([](Places& places) { places.closed = true; });
   while (Running() > 0 && !deadline.Passed(deps_.clock)) {
     std::this_thread::sleep_for(std::min(milliseconds(20), deadline.Left(deps_.clock)));
   }
-  running_.With([](auto& running) {
-    for (auto& [key, source] : running) source.request_stop();
-  });
+  const auto left = places_.With([](const Places& places) { return places.taken; });
+  for (auto [key, source] : left) source.request_stop();
   threads_.clear();
   subscription_.reset();
 }
 
 size_t RunWorker::Running() const {
-  return running_.With([](const auto& running) { return running.size(); });
+  return places_.With([](const Places& places) { return places.taken.size(); });
 }
 
 void RunWorker::OnChange(const store::Change& change) {
@@ -70,9 +71,41 @@ void RunWorker::OnChange(const store::Change& change) {
 }
 
 void RunWorker::Cancel(const api::ObjectKey& run) {
-  running_.With([&](auto& running) {
-    if (const auto it = running.find(run); it != running.end()) it->second.request_stop();
+  auto source = places_.With([&](const Places& places) {
+    const auto it = places.taken.find(run);
+    return it == places.taken.end() ? std::stop_source(std::nostopstate) : it->second;
   });
+  source.request_stop();
+}
+
+bool RunWorker::TakePlace(const api::ObjectKey& key, const std::string& function, std::stop_source source) {
+  return places_.With([&](Places& places) {
+    if (places.closed) return false;
+    int& own = places.by_function[function];
+    if (own < options_.workers - static_cast<int>(places.taken.size())) {
+      ++own;
+      places.taken.emplace(key, std::move(source));
+      return true;
+    }
+    if (own == 0) places.by_function.erase(function);
+    places.waiting[function].insert(key);
+    return false;
+  });
+}
+
+void RunWorker::LeavePlace(const api::ObjectKey& key, const std::string& function) {
+  const auto next = places_.With([&](Places& places) {
+    places.taken.erase(key);
+    if (const auto it = places.by_function.find(function); --it->second == 0) places.by_function.erase(it);
+    // One free worker may be the one that any of the functions was short of.
+    std::vector<api::ObjectKey> keys;
+    for (auto it = places.waiting.begin(); it != places.waiting.end();) {
+      keys.push_back(it->second.extract(it->second.begin()).value());
+      it = it->second.empty() ? places.waiting.erase(it) : std::next(it);
+    }
+    return keys;
+  });
+  for (const auto& waiting : next) queue_.Add(waiting);
 }
 
 void RunWorker::Wake(const std::string& cause) {
@@ -213,39 +246,47 @@ void RunWorker::ProcessStart(const api::ObjectKey& key, api::Run run) {
   }
   if (!obstacle->failure && !obstacle->wait_for.empty()) return WaitFor(key, std::move(run), *obstacle);
 
-  if (obstacle->failure) {
-    MarkFailed(run, *obstacle->failure, true, deps_.clock.Now());
-  } else {
-    MarkStarted(run, options_.instance, base::RandomHex(16), deps_.clock.Now());
-  }
+  if (!obstacle->failure) return Begin(key, std::move(run));
+
+  MarkFailed(run, *obstacle->failure, true, deps_.clock.Now());
+  const auto failed = Lease(key, run);
+  if (!failed) return;
+  ForgetWaits(key);
+  Count(*failed, failed->status.failure->reason);
+  deps_.log.Info("run failed", {{"run", key.Id()}, {"reason", failed->status.failure->reason}});
+  Wake(OwnerCause(*failed));
+}
+
+std::optional<api::Run> RunWorker::Lease(const api::ObjectKey& key, const api::Run& run) {
   // Written only over exactly what was read: whoever changed the run in between decides anew.
   const auto leased = store::UpdateTyped<api::Run>(deps_.store, run);
   if (!leased) {
-    if (leased.error().code == base::Code::kNotFound) return;
-    return leased.error().code == base::Code::kAborted ? queue_.Add(key) : queue_.Retry(key);
+    const auto code = leased.error().code;
+    if (code == base::Code::kAborted) {
+      queue_.Add(key);
+    } else if (code != base::Code::kNotFound) {
+      queue_.Retry(key);
+    }
+    return std::nullopt;
   }
-  if (obstacle->failure) {
-    ForgetWaits(key);
-    Count(*leased, leased->status.failure->reason);
-    deps_.log.Info("run failed", {{"run", key.Id()}, {"reason", leased->status.failure->reason}});
-    return Wake(OwnerCause(*leased));
-  }
-  Call(key, *leased);
+  return *leased;
 }
 
-void RunWorker::Call(const api::ObjectKey& key, api::Run run) {
+// The place comes before the lease, so that Cancel and Stop find whatever is leased.
+void RunWorker::Begin(const api::ObjectKey& key, api::Run run) {
+  const std::string function = key.ns + "/" + run.spec.function;
   std::stop_source source;
-  running_.With([&](auto& running) { running[key] = source; });
-  // The run may have been deleted or ended between the lease and the line above.
-  const auto now = store::GetTyped<api::Run>(deps_.store, key.ns, key.name);
-  if (!now || now->status.phase != "Running") source.request_stop();
+  if (!TakePlace(key, function, source)) return queue_.AddAfter(key, options_.poll * 5);
+  MarkStarted(run, options_.instance, base::RandomHex(16), deps_.clock.Now());
+  if (const auto leased = Lease(key, run)) Call(key, *leased, source.get_token());
+  LeavePlace(key, function);
+  Wake(OwnerCause(run));
+}
 
+void RunWorker::Call(const api::ObjectKey& key, const api::Run& run, std::stop_token stop) {
   const gateway::EventCall call{run.metadata.ns, run.spec.function, run.spec.event_json, run.status.request_id,
                                 run.spec.owner_kind == "Trigger" ? "cron" : "job"};
-  const auto outcome = deps_.invoker.Invoke(call, source.get_token());
-  Record(key, run, outcome);
-  running_.With([&](auto& running) { running.erase(key); });
-  Wake(OwnerCause(run));
+  Record(key, run, deps_.invoker.Invoke(call, stop));
 }
 
 void RunWorker::Count(const api::Run& run, const std::string& result) {

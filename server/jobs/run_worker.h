@@ -24,6 +24,10 @@ namespace sless::jobs {
 ///
 /// A run whose function is still being built waits as Pending and holds no thread. One whose function does not exist, failed or is
 /// switched off fails at once. The end of a Run object ends its call.
+///
+/// Fairness: a function begins one more run only while it has fewer running than there are free workers, so one alone gets half of
+/// them, the next half of the rest, and runs that hang never keep those of other functions from beginning. The others wait as Pending
+/// and hold no thread.
 /// Thread safety: Start and Stop from one thread, the rest from any.
 class RunWorker {
  public:
@@ -64,6 +68,14 @@ class RunWorker {
     std::map<api::ObjectKey, base::SteadyPoint> not_before;        // after a call that did not begin
   };
 
+  // Runs that have a place: from before their lease to the record of their end.
+  struct Places {
+    std::map<api::ObjectKey, std::stop_source> taken;
+    std::map<std::string, int> by_function;                        // "ns/name" → how many of them
+    std::map<std::string, std::set<api::ObjectKey>> waiting;       // "ns/name" → runs that found none
+    bool closed = false;                                           // Stop: none is given any more
+  };
+
   void OnChange(const store::Change& change);
   void Work();
   void Process(const api::ObjectKey& key);
@@ -78,7 +90,13 @@ class RunWorker {
   void WaitFor(const api::ObjectKey& key, api::Run run, const Obstacle& obstacle);
   void Wake(const std::string& cause);
   void ForgetWaits(const api::ObjectKey& key);
-  void Call(const api::ObjectKey& key, api::Run run);
+  /// A worker for a run of `function`; else it waits for its turn.
+  bool TakePlace(const api::ObjectKey& key, const std::string& function, std::stop_source source);
+  void LeavePlace(const api::ObjectKey& key, const std::string& function);
+  void Begin(const api::ObjectKey& key, api::Run run);
+  void Call(const api::ObjectKey& key, const api::Run& run, std::stop_token stop);
+  /// Writes `run` over what it was read from; empty where that failed and was queued again, or the run is gone.
+  std::optional<api::Run> Lease(const api::ObjectKey& key, const api::Run& run);
   void Count(const api::Run& run, const std::string& result);
   void Record(const api::ObjectKey& key, const api::Run& leased, const base::Result<gateway::EventResult>& outcome);
 
@@ -86,7 +104,7 @@ class RunWorker {
   const Options options_;
   WorkQueue queue_;
   base::Guarded<Waits> waits_;
-  base::Guarded<std::map<api::ObjectKey, std::stop_source>> running_;
+  base::Guarded<Places> places_;
   std::unique_ptr<store::Subscription> subscription_;
   std::stop_source stop_;
   std::vector<std::jthread> threads_;

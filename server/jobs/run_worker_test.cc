@@ -229,6 +229,31 @@ TEST_F(RunWorkerTest, SerialRunsOfOneOwnerFollowEachOther) {
   EXPECT_EQ(invoker_.calls()[0].source, "cron");
 }
 
+TEST_F(RunWorkerTest, AFunctionWhoseRunsHangLeavesWorkersToOthers) {
+  for (const char* name : {"g", "h"}) MakeFunction(name, 1, "Ready");
+  invoker_.Hold(true);
+  Start();
+  const auto inside = [&](const std::string& function) {
+    const auto calls = invoker_.calls();
+    return std::count_if(calls.begin(), calls.end(), [&](const auto& call) { return call.function == function; });
+  };
+  for (const std::string function : {"f", "g", "h"}) {
+    for (int i = 0; i < 20; ++i) MakeRun(function + "." + std::to_string(i), 1, [&](api::Run& run) { run.spec.function = function; });
+    // Of 8 workers: half, then half of the rest, and so on.
+    const auto share = function == "f" ? 4 : function == "g" ? 2 : 1;
+    ASSERT_TRUE(Eventually([&] { return inside(function) == share; })) << function;
+    std::this_thread::sleep_for(milliseconds(20));
+    EXPECT_EQ(inside(function), share) << function;
+  }
+  EXPECT_EQ(worker_->Running(), 7u);
+  EXPECT_EQ(Get("f.19").status.phase, "Pending");
+  invoker_.Hold(false);
+  for (const std::string function : {"f", "g", "h"}) {
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(Reaches(function + "." + std::to_string(i), "Succeeded"));
+  }
+  EXPECT_EQ(invoker_.calls().size(), 60u);
+}
+
 TEST_F(RunWorkerTest, ManyRunsEachOnceUnderConcurrentWrites) {
   Start();
   std::vector<std::jthread> writers;
