@@ -67,7 +67,7 @@ bool Session::Check(std::stop_token stop, framework::Diagnostics& diagnostics) {
   if (!hinted && token) {
     error.message += fmt::format("\n\nThe server at {} does not take the token: check the provider's token (SLESS_TOKEN).", settings_.endpoint);
   } else if (!hinted) {
-    error.message += fmt::format("\n\nNo answer from {}: check the provider's endpoint (SLESS_ENDPOINT), and whether slessd runs there.",
+    error.message += fmt::format("\n\nThe endpoint is {}: check that it is the right one (attribute endpoint or SLESS_ENDPOINT) and that slessd runs there.",
                                  settings_.endpoint);
   }
   AddError(diagnostics, error, token ? "log in to the sless server" : "reach the sless server", {});

@@ -57,7 +57,8 @@ std::vector<Attribute> HttpAttributes() {
       {"path", framework::String(),
        {.optional = true,
         .computed = true,
-        .description = "Prefix below `/fn/{namespace}/{function}`, in whole segments; of all triggers of the function the longest wins.",
+        .description = "Prefix below `/fn/{namespace}/{function}`, in whole segments; of all triggers of the function the longest wins. Of several "
+                       "with one path those count that are enabled and serve the method: first one with `auth = \"token\"`, then the first name.",
         .default_value = framework::Str(defaults.path),
         .validators = {framework::StringRule("value must begin with `/` and hold no dot segments and no `%`", PathProblem)}}},
   };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "client/base/strings.h"
 #include "server/http/path.h"
@@ -53,6 +54,11 @@ TriggerMatch MatchTrigger(const FunctionRoute& function, std::string_view method
     return Refuse(404, Code::kNotFound,
                   fmt::format("no http trigger of function {}/{} serves this path", function.ns, function.name), "NoSuchPath");
   }
+  // The same path twice: the stricter one wins, so that no second trigger opens what the first one closes.
+  std::sort(best.begin(), best.end(), [](const auto* a, const auto* b) {
+    const bool a_open = a->spec.auth != "token", b_open = b->spec.auth != "token";
+    return std::tie(a_open, a->trigger) < std::tie(b_open, b->trigger);
+  });
   const HttpRoute* disabled = nullptr;
   std::vector<std::string> allowed;
   for (const auto* route : best) {

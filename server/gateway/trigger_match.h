@@ -17,7 +17,8 @@ struct TriggerMatch {
 
 /// Which trigger lets a request in. `path` is canonical (http::CanonicalPath of what follows /fn/{namespace}/{name}). Of the enabled and
 /// disabled triggers whose path is a prefix by whole segments the longest wins, whatever its method or state: a narrower rule is never
-/// passed over. Of several with that path one that serves the method wins, an enabled one first.
+/// passed over. Of several with that path those decide that serve the method and are enabled; of these one that wants a token wins over one
+/// that wants none, and then the first name.
 TriggerMatch MatchTrigger(const FunctionRoute& function, std::string_view method, std::string_view path);
 
 }  // namespace sless::gateway

@@ -1,4 +1,5 @@
 """What happens when something is killed: Ctrl-C, the provider, the server. Nothing is lost and nothing needs hand work."""
+import http.client
 import os
 import signal
 import subprocess
@@ -46,21 +47,25 @@ def children(pid):
     return found
 
 
-class Interrupt(Case):
+class InterruptCase(Case):
+    """A function whose start takes some seconds, and a trigger."""
+
     def setUp(self):
         super().setUp()
         self.ws.write("fn/handler.py", SLOW % (4, "one"))
         self.ws.config(CONFIG)
         self.ws.init()
 
-    def start_apply(self):
-        process = self.ws.start("apply", "-auto-approve", "-input=false")
+    def start(self, *args):
+        process = self.ws.start(*args, "-auto-approve", "-input=false")
         self.addCleanup(lambda: process.poll() is None and os.killpg(process.pid, signal.SIGKILL))
-        deadline = time.monotonic() + 20
-        while self.plane.object("functions", self.ns, "f1") is None:
-            self.assertLess(time.monotonic(), deadline, "the function was never created")
-            time.sleep(0.05)
         return process
+
+    def until(self, holds, limit, what):
+        end = time.monotonic() + limit
+        while not holds():
+            self.assertLess(time.monotonic(), end, f"not within {limit} s: {what}\n{self.plane.log_tail()}")
+            time.sleep(0.05)
 
     def finish(self):
         self.ws.apply()
@@ -68,6 +73,20 @@ class Interrupt(Case):
         self.assertEqual('"one"', self.plane.call(f"{self.ns}/f1").text)
         items = self.plane.api(f"/v1/namespaces/{self.ns}/functions").json()["items"]
         self.assertEqual(1, len(items), "exactly one function")
+
+    def kill_providers(self, process):
+        killed = [pid for pid, command in children(process.pid).items() if "terraform-provider-sless" in command]
+        self.assertTrue(killed)
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+
+
+class Interrupt(InterruptCase):
+    def start_apply(self):
+        process = self.start("apply")
+        self.until(lambda: self.plane.object("functions", self.ns, "f1") is not None, 20, "the function was created")
+        return process
 
     def test_ctrl_c_during_create(self):
         process = self.start_apply()
@@ -81,11 +100,7 @@ class Interrupt(Case):
 
     def test_provider_killed_during_create(self):
         process = self.start_apply()
-        killed = [pid for pid, command in children(process.pid).items() if "terraform-provider-sless" in command]
-        self.assertTrue(killed)
-        for pid in killed:
-            os.kill(pid, signal.SIGKILL)
-        process.communicate(timeout=60)
+        self.kill_providers(process)
         self.assertNotEqual(0, process.returncode)
         self.finish()
 
@@ -113,6 +128,100 @@ class Interrupt(Case):
         out, err = process.communicate(timeout=120)
         if process.returncode != 0:
             self.assertIn("f1", out + err)
+        self.finish()
+
+
+class DuringUpdate(Interrupt):
+    """The same while a new revision of a function that serves is on its way."""
+
+    def setUp(self):
+        super().setUp()
+        self.ws.write("fn/handler.py", SLOW % (0, "zero"))
+        self.ws.apply()
+
+    def start_apply(self):
+        self.ws.write("fn/handler.py", SLOW % (4, "one"))
+        process = self.start("apply")
+        before = self.generation()
+        self.until(lambda: self.generation() > before, 20, "the update was written")
+        return process
+
+    def generation(self):
+        return self.plane.object("functions", self.ns, "f1")["metadata"]["generation"]
+
+    def test_ctrl_c_during_create(self):
+        process = self.start_apply()
+        start = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        self.assertLess(time.monotonic() - start, 5, out + err)
+        self.assertNotEqual(0, process.returncode)
+        self.assertEqual('"zero"', self.plane.call(f"{self.ns}/f1").text, "the old revision serves on")
+        self.finish()
+        self.assertEqual(2, self.ws.state("sless_function.f")["revision"])
+
+    def test_provider_killed_and_the_source_set_back(self):
+        process = self.start_apply()
+        self.kill_providers(process)
+        self.ws.write("fn/handler.py", SLOW % (0, "zero"))
+        self.ws.apply()
+        self.assert_plan_empty()
+        self.assertEqual('"zero"', self.plane.call(f"{self.ns}/f1").text)
+
+
+class DuringDestroy(InterruptCase):
+    """Ctrl-C and kills while everything is being deleted: a second destroy ends it, and a second apply makes all of it again."""
+
+    def setUp(self):
+        super().setUp()
+        # A call that goes on keeps the function from being gone at once.
+        self.ws.write("fn/handler.py", "import time\n\ndef handle(event, context):\n    time.sleep(float((event.get('queryStringParameters') or {}).get('s', 0)))\n    return 'one'\n")
+        self.ws.apply()
+        self.caller = threading.Thread(target=self.call)
+        self.caller.start()
+        self.addCleanup(self.caller.join, 30)
+        time.sleep(0.7)
+
+    def call(self):
+        try:
+            self.plane.call(f"{self.ns}/f1?s=5")
+        except (OSError, http.client.HTTPException):
+            pass
+
+    def start_destroy(self):
+        process = self.start("destroy")
+        self.until(lambda: (self.plane.object("triggers", self.ns, "t1") is None), 20, "the destroy began")
+        return process
+
+    def end(self):
+        self.ws.destroy()
+        self.assertIsNone(self.plane.object("functions", self.ns, "f1"))
+        self.finish()
+
+    def test_ctrl_c(self):
+        process = self.start_destroy()
+        start = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=30)
+        self.assertLess(time.monotonic() - start, 5)
+        self.end()
+
+    def test_provider_killed(self):
+        process = self.start_destroy()
+        self.kill_providers(process)
+        self.end()
+
+    def test_server_killed(self):
+        process = self.start_destroy()
+        self.plane.kill()
+        self.plane.start()
+        process.communicate(timeout=60)
+        self.end()
+
+    def test_apply_right_after_the_interrupt(self):
+        process = self.start_destroy()
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=30)
         self.finish()
 
 
@@ -159,7 +268,11 @@ class Restart(Case):
         self.assertEqual(0, self.plane.terminate())
         thread.join(20)
         self.assertEqual([200], [a.status for a in answers], "a running call ends well")
-        self.assertFalse([pid for pid in below if os.path.exists(f"/proc/{pid}")])
+        # The kernel may take a moment to take down what lived in a sandbox's pid namespace.
+        deadline = time.monotonic() + 2
+        while any(os.path.exists(f"/proc/{pid}") for pid in below):
+            self.assertLess(time.monotonic(), deadline, "orphans")
+            time.sleep(0.05)
         self.plane.start()
         self.assert_plan_empty()
 
