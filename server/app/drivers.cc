@@ -37,6 +37,7 @@ base::Result<Drivers> MakeDrivers(const config::Options& options, const Environm
   for (const auto runtime : {api::kRuntimePython, api::kRuntimeNode}) {
     const auto interpreter = runtime::FindInterpreter(process, std::string(runtime));
     if (interpreter) {
+      process.found[std::string(runtime)] = *interpreter;
       drivers.runtimes.emplace_back(runtime);
       log.Info("runtime found", {{"runtime", runtime}, {"interpreter", interpreter->path}});
     } else {

@@ -46,7 +46,9 @@ class ProcessRuntime final : public Runtime {
         socket_dir_(socket_dir),
         launcher_(options_, std::move(cgroups), std::move(socket_dir), std::move(bwrap)),
         wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        thread_([this](std::stop_token stop) { Run(stop); }) {}
+        thread_([this](std::stop_token stop) { Run(stop); }) {
+    interpreters_.With([&](auto& all) { all = options_.found; });
+  }
 
   ~ProcessRuntime() override {
     Shutdown(base::Deadline{clock_.Steady()});
@@ -128,7 +130,7 @@ class ProcessRuntime final : public Runtime {
 
   void Wake() const { eventfd_write(wake_, 1); }
 
-  // Looked for once, when the first function of a runtime comes; a missing one is looked for again, it may be installed meanwhile.
+  // Known from the start, or looked for once, when the first function of a runtime comes; a missing one is looked for again, it may be installed meanwhile.
   base::Result<Interpreter> InterpreterOf(const std::string& runtime) {
     auto known = interpreters_.With([&](auto& all) -> std::optional<Interpreter> {
       const auto it = all.find(runtime);

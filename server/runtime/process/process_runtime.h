@@ -24,6 +24,12 @@ struct ReplicaLine {
   std::string line;
 };
 
+/// An interpreter of a runtime, as found on this host.
+struct Interpreter {
+  std::string path;                  ///< absolute
+  std::vector<std::string> prefixes; ///< folders that it needs beside /usr, /lib* and /bin
+};
+
 struct ProcessOptions {
   std::string state_dir;     ///< a folder of this runtime alone; made if missing (0700)
   std::string runner;        ///< path of sless-runner
@@ -33,6 +39,7 @@ struct ProcessOptions {
       {"python3.11", {"/usr/bin/python3.11", "/usr/local/bin/python3.11", "python3.11"}},
       {"nodejs20", {"node", "nodejs", "/usr/local/bin/node", "/usr/bin/node"}},
   };
+  std::map<std::string, Interpreter> found;  ///< by runtime: what FindInterpreter found already; others are looked for when needed
   std::string path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";  ///< the server's PATH
   std::string bwrap = "bwrap";
   bool sandbox = true;                        ///< false: --insecure-no-sandbox
@@ -45,7 +52,7 @@ struct ProcessOptions {
 /// Takes each log line of a replica. Called from the runtime's thread; must not block.
 using OnLine = std::function<void(const RevisionKey& revision, const std::string& replica_id, const ReplicaLine& line)>;
 
-/// Looks for interpreters, tries whether a sandbox can be made, removes what a killed server left in `state_dir`.
+/// Tries whether a sandbox can be made, removes what a killed server left in `state_dir`.
 /// A runtime whose interpreter is missing is no error here: Ensure refuses its functions and names the paths tried.
 /// `clock` and `log` outlive the runtime.
 /// Errors: kFailedPrecondition  no sandbox can be made (message says what is missing and names --insecure-no-sandbox), or the
@@ -54,11 +61,6 @@ using OnLine = std::function<void(const RevisionKey& revision, const std::string
 base::Result<std::unique_ptr<Runtime>> MakeProcessRuntime(ProcessOptions options, const base::Clock& clock, base::Logger& log,
                                                           OnLine on_line);
 
-/// An interpreter of a runtime, as found on this host.
-struct Interpreter {
-  std::string path;                  ///< absolute
-  std::vector<std::string> prefixes; ///< folders that it needs beside /usr, /lib* and /bin
-};
 /// Finds and verifies (by running it) the interpreter of `runtime`.
 /// Error: kInvalidArgument, field /spec/runtime: none of the right version; message lists the paths tried and what was found.
 base::Result<Interpreter> FindInterpreter(const ProcessOptions& options, const std::string& runtime);
