@@ -58,7 +58,6 @@ void RunningReplica::Start(TurnEvents& events) {
   log_buffer_.clear();
   restart_at_once_ = false;
   started_ = deps_.clock.Steady();
-  probe_wait_ = milliseconds(10);
   next_probe_ = started_;
   view_.state = ReplicaState::kStarting;
   view_.failure.reset();
@@ -192,8 +191,8 @@ void RunningReplica::DoProbe(TurnEvents& events) {
   const auto answer = probe_->Read();
   if (!answer) return;
   probe_.reset();
-  next_probe_ = now + probe_wait_;
-  probe_wait_ = std::min(probe_wait_ * 3 / 2, milliseconds(50));
+  // Seen at most an eighth later than it happens, and seldom enough.
+  next_probe_ = now + std::clamp<base::SteadyPoint::duration>((now - started_) / 8, milliseconds(5), milliseconds(50));
   if (answer->status == 200) {
     view_.state = ReplicaState::kReady;
     ready_at_ = now;

@@ -78,7 +78,6 @@ class RunningReplica {
   std::string last_system_;
   std::unique_ptr<Probe> probe_;
   base::SteadyPoint started_, next_probe_, ready_at_;
-  std::chrono::milliseconds probe_wait_{0};
   std::optional<base::SteadyPoint> kill_at_;
   std::optional<api::Failure> known_failure_;  // found before the process's end
   bool restart_at_once_ = false;
