@@ -52,9 +52,9 @@ def request(url, method="GET", body=None, headers=None, timeout=60):
 
 
 class ControlPlane:
-    """A slessd of its own. After start(): url, token, pid."""
+    """A slessd of its own. After start(): url, token, pid. own_session: a Ctrl-C at the terminal does not reach it."""
 
-    def __init__(self, config=None, args=(), env=None):
+    def __init__(self, config=None, args=(), env=None, own_session=False):
         self.dir = tempfile.mkdtemp(prefix="sless-test-")
         self.data = os.path.join(self.dir, "data")
         self.log_path = os.path.join(self.dir, "slessd.log")
@@ -65,6 +65,7 @@ class ControlPlane:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(config)
             self.args += ["--config", path]
+        self.own_session = own_session
         self.process = None
         self.url = None
         self.token = None
@@ -77,7 +78,7 @@ class ControlPlane:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [os.path.join(BIN, "slessd"), "serve", "--data-dir", self.data, "--listen", f"127.0.0.1:{self._port}", *self.args],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env)
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, start_new_session=self.own_session)
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if self.process.poll() is not None:

@@ -1,4 +1,5 @@
 """A real terraform (or tofu) in a temp folder: the same steps as people take, and what a plan says as data."""
+import contextlib
 import json
 import os
 import re
@@ -102,10 +103,13 @@ class Workspace:
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         try:
             out, err = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+        except BaseException as reason:  # a Ctrl-C too: nothing that was started here may stay
+            with contextlib.suppress(ProcessLookupError):  # it may have ended just now
+                os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
-            raise AssertionError(f"{args} took longer than {timeout} s:\n{out}{err}") from None
+            if isinstance(reason, subprocess.TimeoutExpired):
+                raise AssertionError(f"{args} took longer than {timeout} s:\n{out}{err}") from None
+            raise
         return Done([os.path.basename(self.binary), *args], process.returncode, out, err, time.monotonic() - start)
 
     def start(self, *args, env=None):
