@@ -26,13 +26,13 @@ Response ErrorAnswer(const base::Error& error, int status) {
   return response;
 }
 
-// The end of a traceback tells most; then the last log lines, in what is left of the 30.
+// As in a terminal: what was printed, then the traceback. The end of the traceback tells most; the log has what is left of the 30 lines.
 std::vector<std::string> Tail(const Outcome& outcome) {
   std::vector<std::string> lines = outcome.trace;
   if (lines.size() > 24) lines.erase(lines.begin() + 1, lines.end() - 23);
   const size_t room = kTail - std::min(kTail, lines.size());
   const size_t from = outcome.log_tail.size() - std::min(room, outcome.log_tail.size());
-  lines.insert(lines.end(), outcome.log_tail.begin() + static_cast<std::ptrdiff_t>(from), outcome.log_tail.end());
+  lines.insert(lines.begin(), outcome.log_tail.begin() + static_cast<std::ptrdiff_t>(from), outcome.log_tail.end());
   return lines;
 }
 

@@ -309,6 +309,8 @@ class Contract:
             self.assertEqual(422, answer.status, answer)
             self.assertIn("result", answer.text)
             self.assertIn(word.lower(), answer.text.lower())
+            self.assertIn(self.file, answer.text)
+            self.assertNotIn("BadResult", answer.text)
             self.assertEqual(502, self.call(what).status)
         answer = self.call("bad-status")
         self.assertEqual(502, answer.status)

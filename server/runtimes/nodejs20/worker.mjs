@@ -21,6 +21,7 @@ const reallyExit = process.exit.bind(process);
 const calls = new Map(); // id -> call
 const storage = new AsyncLocalStorage();
 let handler = null;
+let handlerFile = '';
 let stopping = false;
 
 // ---------------------------------------------------------------------------------------------------------------- frames
@@ -133,13 +134,25 @@ function finishLines(id) {
 
 // ---------------------------------------------------------------------------------------------------------------- errors
 
-// The handler cannot be loaded; the message says all.
-class EntrypointError extends Error {
-  name = 'EntrypointError';
+// What the code did is JavaScript, but not what a handler may do; the message says all.
+class ContractError extends Error {
   constructor(message, file = '', line = 0) {
     super(message);
     this.file = file;
     this.line = line;
+  }
+}
+
+// The handler cannot be loaded.
+class EntrypointError extends ContractError {
+  name = 'EntrypointError';
+}
+
+// The handler returned what JSON cannot hold.
+class BadResult extends ContractError {
+  name = 'BadResult';
+  constructor(message) {
+    super(message, handlerFile);
   }
 }
 
@@ -173,7 +186,7 @@ function describe(error) {
   const missing = error.code === 'MODULE_NOT_FOUND' || error.code === 'ERR_MODULE_NOT_FOUND';
   const text = String(error.message).replaceAll(codeDir + path.sep, '').slice(0, MAX_LINE);
   const message = missing ? text.split('\n')[0] : text; // then comes Node's list of who required whom
-  if (error instanceof EntrypointError) return { type, message, file: error.file, line: error.line, trace: [] };
+  if (error instanceof ContractError) return { type, message, file: error.file, line: error.line, trace: [] };
   const found = { file: (importer && own(importer[1])) || '', line: 0 };
   const trace = [`${type}: ${message.split('\n')[0]}`];
   let e = error;
@@ -263,10 +276,6 @@ function fail(call, error) {
   if (stopping && calls.size === 0) reallyExit(0);
 }
 
-class BadResult extends Error {
-  name = 'BadResult';
-}
-
 function toJson(value) {
   if (value === undefined) value = null; // a handler without `return`
   const problem = findBad(value);
@@ -353,6 +362,7 @@ async function load() {
   if (dot <= 0 || !name || file.split('/').includes('..')) throw new EntrypointError(`entrypoint "${entrypoint}": want "file.function"`);
   const full = findFile(file);
   const relative = path.relative(codeDir, full);
+  handlerFile = relative;
   globalThis.require ??= undefined;
   delete globalThis.require;
   process.argv = [process.argv[0], full];

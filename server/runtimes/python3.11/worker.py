@@ -167,16 +167,20 @@ class CallCancelled(BaseException):
     """Raised inside a handler whose time is up or whose caller has gone."""
 
 
-class BadResult(Exception):
-    """The handler returned what JSON cannot hold."""
-
-
-class EntrypointError(Exception):
-    """The handler cannot be loaded; the message says all."""
+class ContractError(Exception):
+    """What the code did is Python, but not what a handler may do; the message says all."""
 
     def __init__(self, message, file="", line=0):
         super().__init__(message)
         self.file, self.line = file, line
+
+
+class EntrypointError(ContractError):
+    """The handler cannot be loaded."""
+
+
+class BadResult(ContractError):
+    """The handler returned what JSON cannot hold. Its place is the handler's."""
 
 
 def describe(error, code_dir):
@@ -219,11 +223,11 @@ def describe(error, code_dir):
                 trace.append(f'  File "{file}", line {line}')
                 if e.text:
                     trace.append("    " + e.text.strip())
-            elif isinstance(e, EntrypointError):
+            elif isinstance(e, ContractError):
                 file, line = e.file, e.line
             elif frames:
                 file, line = frames[-1][0], frames[-1][1]
-        if not isinstance(e, EntrypointError):
+        if not isinstance(e, ContractError):
             trace.append(f"{type(e).__name__}: {message_of(e)}"[:MAX_LINE])
     return {
         "type": type(error).__name__,
@@ -370,6 +374,7 @@ class Worker:
         self.ready = threading.Semaphore(0)
         self.stopping = False
         self.loop = None
+        self.place = ("", 0)  # file and line of the handler
         self.out = LogStream(self, "stdout", 1)
         self.err = LogStream(self, "stderr", 2)
 
@@ -457,6 +462,9 @@ class Worker:
             raise EntrypointError(
                 f"entrypoint {self.entrypoint!r}: {name!r} in {file}.py is a {type(handler).__name__}, want a function", file + ".py"
             )
+        code = getattr(handler, "__code__", None)
+        own = code is not None and code.co_filename == path
+        self.place = (file + ".py", code.co_firstlineno if own else 0)
         return with_two_arguments(handler, self.entrypoint, file + ".py")
 
     # -------------------------------------------------------------------------------------------------------------- sync
@@ -578,6 +586,8 @@ class Worker:
             self.channel.send({"type": "result", "id": call.id}, value)
 
     def fail(self, call, error):
+        if isinstance(error, BadResult):
+            error.file, error.line = self.place
         described = describe(error, self.code_dir)
         if self.end(call):
             self.channel.send({"type": "error", "id": call.id, "error": described})
