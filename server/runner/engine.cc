@@ -96,7 +96,7 @@ WorkerError ReadError(const json& head) {
   }
   const std::string type = Text(*it, "type"), message = Text(*it, "message");
   // These two are the workers' own and say all in words.
-  const bare = type.empty() || type == "EntrypointError" || type == "BadResult";
+  const bool bare = type.empty() || type == "EntrypointError" || type == "BadResult";
   out.message = bare ? message : message.empty() ? type : type + ": " + message;
   out.source.file = Text(*it, "file");
   out.source.line = static_cast<int>(std::clamp<int64_t>(Int(*it, "line"), 0, INT32_MAX));
