@@ -43,6 +43,15 @@ TEST(Fields, ErrorsHaveThePointer) {
   EXPECT_THAT(FromJsonText<Function>(R"({"new":1})", Unknown::kIgnore), base::IsOk());
 }
 
+TEST(Fields, ErrorsNeverRepeatAMegabyte) {
+  const std::string name(1'000'000, 'x');
+  for (const auto& text : {"{\"spec\":{\"" + name + "\":1}}", "{\"spec\":{\"environment\":{\"" + name + "\":1}}}"}) {
+    const auto result = FromJsonText<Function>(text, Unknown::kError);
+    ASSERT_FALSE(result.has_value());
+    EXPECT_LT(result.error().message.size() + result.error().field.size(), 2000u);
+  }
+}
+
 TEST(ErrorBody, EveryCodeRoundTrips) {
   for (int i = 0; i <= static_cast<int>(Code::kInternal); ++i) {
     base::Error error{static_cast<Code>(i), "text", "/spec/x", "Why", {"f.py", 3, {"line"}}};

@@ -12,6 +12,7 @@
 
 #include "client/api/object.h"
 #include "client/base/json.h"
+#include "client/base/strings.h"
 #include "client/base/result.h"
 
 namespace sless::api {
@@ -61,10 +62,10 @@ class Writer {
   nlohmann::json out = nlohmann::json::object();
 };
 
-/// RFC 6901 escaping of one reference token.
+/// RFC 6901 escaping of one reference token. Cut where it is longer than any real name: an error never repeats a megabyte.
 inline std::string Token(std::string_view name) {
   std::string out;
-  for (const char c : name) out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  for (const char c : base::Truncate(name, 256)) out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
   return out;
 }
 
@@ -137,7 +138,7 @@ class Reader {
       for (const auto& name : known_) found = found || name == key;
       if (!found) {
         return base::Err(base::Code::kInvalidArgument,
-                         fmt::format("unknown field \"{}\"; known: {}", key, fmt::join(known_, ", ")),
+                         fmt::format("unknown field \"{}\"; known: {}", base::Truncate(key, 256), fmt::join(known_, ", ")),
                          path_ + "/" + Token(key));
       }
     }

@@ -5,6 +5,18 @@
 #include <cstdio>
 
 namespace sless::base {
+namespace {
+
+// 'd' stands for a digit. sscanf alone would take signs and spaces too.
+bool HasForm(std::string_view text, std::string_view form) {
+  if (text.size() < form.size()) return false;
+  for (size_t i = 0; i < form.size(); ++i) {
+    if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 std::string FormatTime(TimePoint time) {
   using namespace std::chrono;
@@ -24,7 +36,7 @@ Result<TimePoint> ParseTime(std::string_view text) {
     return Err(Code::kInvalidArgument, fmt::format("want a time as in RFC 3339, got \"{}\"", text));
   };
   int y = 0, mo = 0, d = 0, h = 0, mi = 0, s = 0, used = 0;
-  if (std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &y, &mo, &d, &h, &mi, &s, &used) != 6) {
+  if (!HasForm(copy, "dddd-dd-ddTdd:dd:dd") || std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &y, &mo, &d, &h, &mi, &s, &used) != 6) {
     return bad();
   }
   std::string_view rest = std::string_view(copy).substr(used);
@@ -45,13 +57,15 @@ Result<TimePoint> ParseTime(std::string_view text) {
   if (rest != "Z" && rest != "z") {
     int oh = 0, om = 0, n = 0;
     char sign = 0;
-    if (std::sscanf(std::string(rest).c_str(), "%c%2d:%2d%n", &sign, &oh, &om, &n) != 3 ||
-        (sign != '+' && sign != '-') || size_t(n) != rest.size() || oh > 23 || om > 59) {
+    if (rest.empty() || !HasForm(rest.substr(1), "dd:dd") ||
+        std::sscanf(std::string(rest).c_str(), "%c%2d:%2d%n", &sign, &oh, &om, &n) != 3 || (sign != '+' && sign != '-') || size_t(n) != rest.size() || oh > 23 || om > 59) {
       return bad();
     }
     offset = minutes((oh * 60 + om) * (sign == '-' ? -1 : 1));
   }
   const year_month_day date{year(y), month(mo), day(d)};
+  // The clock counts nanoseconds in 64 bits.
+  if (y < 1678 || y > 2261) return bad();
   if (!date.ok() || h > 23 || mi > 59 || s > 60) return bad();
   return TimePoint(duration_cast<TimePoint::duration>(
       sys_days(date).time_since_epoch() + hours(h) + minutes(mi) + seconds(s) + fraction - offset));
