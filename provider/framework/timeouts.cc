@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "client/base/strings.h"
 #include "provider/framework/validators.h"
 
 namespace sless::framework {
@@ -28,7 +29,7 @@ constexpr std::array kUnits{Unit{"ns", 1},          Unit{"us", 1'000},          
 tl::unexpected<base::Error> Bad(std::string_view text) {
   return Err(Code::kInvalidArgument,
              fmt::format("\"{}\" is not a duration: write a number with a unit (ns, us, ms, s, m, h), as in \"1h30m\"",
-                         text.substr(0, 60)));
+                         base::Truncate(text, 60)));
 }
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
