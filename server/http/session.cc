@@ -28,6 +28,17 @@ Response Refusal(int status, base::Code code, std::string message, std::string r
   return response;
 }
 
+bool IsDigits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= '0' && c <= '9'; });
+}
+
+// Host names, addresses and a port; nothing that a proxy could read as two words or as a path. Empty is allowed.
+bool IsHost(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("-._~:[]%!$&'()*+,;=").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
 // What Beast's parser lets through though two programs may read it differently (RFC 9112, 6.3 and 3.2).
 std::optional<Response> Ambiguity(const Request& request) {
   const auto bad = [](std::string message) {
@@ -41,9 +52,12 @@ std::optional<Response> Ambiguity(const Request& request) {
       return Refusal(501, base::Code::kUnimplemented, "only the transfer coding \"chunked\" is supported", "BadRequest");
     }
   }
-  if (request.headers.Count("Content-Length") > 1) return bad("more than one Content-Length");
+  const auto lengths = request.headers.Count("Content-Length");
+  if (lengths > 1) return bad("more than one Content-Length");
+  if (lengths == 1 && !IsDigits(request.headers.Get("Content-Length"))) return bad("Content-Length must be one number");
   const auto hosts = request.headers.Count("Host");
   if (hosts > 1 || (hosts == 0 && request.http11)) return bad("exactly one Host header is needed");
+  if (!IsHost(request.headers.Get("Host"))) return bad("the Host header is no host name with an optional port");
   if (request.target.empty() || request.target[0] != '/') return bad("the request target must be a path");
   if (request.method == "CONNECT") return bad("CONNECT is not supported");
   return std::nullopt;
