@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Runs every test and closes with `N passed, N failed` (and `, N skipped` where some were).
 
-    run.py [unit] [layering] [docs] [acceptance] [-k WORD]     no group: all of them
+    run.py [unit] [layering] [docs] [fuzz] [acceptance] [-k WORD]     no group: all of them
 
 unit        each <room>_test of build/dev (AddressSanitizer and UndefinedBehaviorSanitizer), one process each
 layering    who may include whom
-docs        the committed registry pages are what docsgen makes
+fuzz        each fuzz target: its corpus, then a second of mutations
+docs        the committed registry pages are what docsgen makes; links of all pages; the map of docs/architecture.md
 acceptance  tests/acceptance/test_*.py: real terraform, real slessd; two files at a time
-A test that prints nothing for too long is ended and counts as failed. Only processes started here are ended.
+A test that takes too long is ended and counts as failed. Only processes started here are ended. Tests write below one temp folder, which goes away
+at the end; what they left in it, or left running, counts as failed too. Ctrl-C ends everything that runs.
 """
 import argparse
 import concurrent.futures
@@ -19,23 +21,77 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 UNIT_LIMIT, FILE_LIMIT = 300, 900  # seconds
+INTERRUPTED = threading.Event()
+RUNNING = set()  # pids of what run() waits for
+
+
+def end(pid):
+    """Kills a process that was started here and all below it, also those with a session of their own."""
+    children = {}
+    for other in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{other}/stat", encoding="utf-8", errors="replace") as file:
+                children.setdefault(int(file.read().rsplit(")", 1)[1].split()[1]), []).append(int(other))
+        except OSError:
+            continue
+    todo = [pid]
+    for one in todo:
+        todo += children.get(one, [])
+        try:
+            os.kill(one, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def interrupt(_number, _frame):
+    INTERRUPTED.set()
+    for pid in list(RUNNING):
+        end(pid)
 
 
 def run(args, limit, env=None):
-    """-> (exit code or text, output). The whole process group ends at the limit."""
-    process = subprocess.Popen(args, cwd=ROOT, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+    """-> (exit code or text, output). It and all that it started ends at the limit."""
+    if INTERRUPTED.is_set():
+        return "interrupted", ""
+    try:
+        process = subprocess.Popen(args, cwd=ROOT, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+    except OSError as error:
+        return "not started", f"{error}; is everything built? run `make test`"
+    RUNNING.add(process.pid)
     try:
         out, _ = process.communicate(timeout=limit)
         return process.returncode, out
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        end(process.pid)
         out, _ = process.communicate()
-        return f"longer than {limit} s", out
+        return f"longer than {limit} s", out + f"\n(ended: it took longer than {limit} s)"
+    finally:
+        RUNNING.discard(process.pid)
+
+
+def left_behind(totals, folder):
+    """Nothing may be left in the tests' temp folder, and no process that had it as TMPDIR."""
+    found, deadline = ["?"], time.monotonic() + 5
+    while found and time.monotonic() < deadline:  # what has been told to end may take a moment
+        found = ["file " + name for name in os.listdir(folder)]
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    if int(pid) != os.getpid() and b"TMPDIR=" + folder.encode() in file.read():
+                        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as line:
+                            found.append(f"process {pid}: " + line.read().replace("\0", " "))
+            except OSError:
+                continue
+        if found:
+            time.sleep(0.2)
+    if found:
+        totals.add("left behind by tests", 0, 1, 0, 0, "\n".join(found), False)
 
 
 class Totals:
@@ -82,6 +138,16 @@ def command(totals, name, args):
     totals.add(name, 1 if code == 0 else 0, 0 if code == 0 else 1, 0, time.monotonic() - start, out, code == 0)
 
 
+def fuzz(totals, word):
+    targets = sorted(glob.glob(os.path.join(ROOT, "tests", "fuzz", "*_fuzz.cc")))
+    for name in (os.path.basename(t)[:-3] for t in targets):
+        if word and word not in name:
+            continue
+        corpus = os.path.join(ROOT, "tests", "fuzz", "corpus", name.removesuffix("_fuzz"))
+        binary = os.path.join(ROOT, "build", "dev", "fuzz", name)
+        command(totals, "fuzz " + name, [binary, "--seconds", "1", *([corpus] if os.path.isdir(corpus) else [])])
+
+
 def acceptance(totals, word):
     files = sorted(glob.glob(os.path.join(ROOT, "tests", "acceptance", "test_*.py")))
     files = [f for f in files if not word or word in f]
@@ -107,19 +173,32 @@ def main():
     parser.add_argument("groups", nargs="*", metavar="GROUP")
     parser.add_argument("-k", metavar="WORD", default="", help="only tests or files whose name has this word")
     args = parser.parse_args()
-    groups = args.groups or ["unit", "layering", "docs", "acceptance"]
-    unknown = set(groups) - {"unit", "layering", "docs", "acceptance"}
+    groups = args.groups or ["unit", "layering", "docs", "fuzz", "acceptance"]
+    unknown = set(groups) - {"unit", "layering", "docs", "fuzz", "acceptance"}
     if unknown:
         parser.error(f"no such group: {', '.join(sorted(unknown))}")
     totals = Totals()
-    if "layering" in groups:
-        command(totals, "layering", [sys.executable, "tests/layering/check_includes.py"])
-    if "docs" in groups:
-        command(totals, "docs", [os.path.join(ROOT, "build", "bin", "docsgen"), "--check", "."])
-    if "unit" in groups:
-        unit(totals, args.k)
-    if "acceptance" in groups:
-        acceptance(totals, args.k)
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
+    with tempfile.TemporaryDirectory(prefix="sless-run-", ignore_cleanup_errors=True) as folder:
+        tempfile.tempdir = os.environ["TMPDIR"] = folder
+        if "layering" in groups:
+            command(totals, "layering", [sys.executable, "tests/layering/check_includes.py"])
+        if "docs" in groups:
+            command(totals, "docs pages", [os.path.join(ROOT, "build", "bin", "docsgen"), "--check", "."])
+            command(totals, "docs links", [sys.executable, "tests/docs/check_links.py"])
+            command(totals, "docs map", [sys.executable, "tests/layering/check_map.py"])
+        if "unit" in groups:
+            unit(totals, args.k)
+        if "fuzz" in groups:
+            fuzz(totals, args.k)
+        if "acceptance" in groups:
+            acceptance(totals, args.k)
+        if not INTERRUPTED.is_set():
+            left_behind(totals, folder)
+    if INTERRUPTED.is_set():
+        print("interrupted", file=sys.stderr)
+        return 130
     for name, output in totals.broken:
         print(f"\n----- {name} -----\n{output[-20000:]}")
     print(f"{totals.passed} passed, {totals.failed} failed" + (f", {totals.skipped} skipped" if totals.skipped else ""))

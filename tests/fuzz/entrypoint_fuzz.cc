@@ -35,7 +35,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!tree) continue;
     fuzz::Require(parsed.has_value(), "a tree comes from a sound entrypoint");
     const auto status = source::CheckEntrypoint(*tree, runtime, entrypoint);
-    if (!status) fuzz::Require(base::IsUtf8(status.error().message) && status.error().message.size() < 4096, "an error's text is short UTF-8");
+    if (status) continue;
+    fuzz::Require(!base::IsUtf8(fuzz::Text(data, size)) || base::IsUtf8(status.error().message), "an error's text is UTF-8 where the input is");
+    fuzz::Require(status.error().message.size() < 4096 + entrypoint.size(), "an error's text is short, whatever the file holds");
   }
   return 0;
 }
