@@ -189,8 +189,9 @@ class Run {
       listening.server->StopCancelledCalls();
     }
     listening.server->StopCalls();
-    const bool stopped = listening.server->Stop(reason == EndReason::kSignal ? kGraceOfSignal : kGraceOfShutdown);
+    // First of all: a host kills who takes longer than 2 s, and on a busy machine that is not much. Connections stay.
     if (listening.folder) listening.folder->Remove();
+    const bool stopped = listening.server->Stop(reason == EndReason::kSignal ? kGraceOfSignal : kGraceOfShutdown);
     // A call that does not end would keep us here for ever: nobody waits for it any more.
     if (!stopped) _exit(0);
     return 0;

@@ -54,12 +54,15 @@ class Workspace:
         self.dir = tempfile.mkdtemp(prefix="sless-tf-")
         self.work = os.path.join(self.dir, "work")
         os.mkdir(self.work)
+        # What the host and a killed provider leave (sockets) goes away with the workspace.
+        temp = os.path.join(self.dir, "tmp")
+        os.mkdir(temp)
         self._mirror()
         self.rc = os.path.join(self.dir, "cli.tfrc")
         with open(self.rc, "w", encoding="utf-8") as file:
             file.write('provider_installation {\n  filesystem_mirror {\n    path = "%s"\n  }\n}\n' % self.mirror_dir)
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "SLESS_"))}
-        self.env.update(TF_CLI_CONFIG_FILE=self.rc, CHECKPOINT_DISABLE="1", TF_IN_AUTOMATION="1", NO_COLOR="1")
+        self.env.update(TMPDIR=temp, TF_CLI_CONFIG_FILE=self.rc, CHECKPOINT_DISABLE="1", TF_IN_AUTOMATION="1", NO_COLOR="1")
         if plane is not None:
             self.env.update(SLESS_ENDPOINT=plane.url, SLESS_TOKEN=plane.token)
         if namespace:
