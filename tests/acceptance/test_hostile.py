@@ -462,7 +462,7 @@ class Functions(HostileCase):
                                    ("raises-at-import", "def handle(e): pass\nraise SystemExit(3)\n", "StartFailed"),
                                    ("kills-at-import", "import os\ndef handle(e): pass\nos.kill(os.getppid(), 9)\n", "StartFailed"),
                                    ("garbage-at-import", "import os\ndef handle(e): pass\nos.write(3, b'\\xff' * 100)\n", "StartFailed"),
-                                   ("closes-at-import", "import os\ndef handle(e): pass\nos.closerange(0, 100)\n", "StartFailed")):
+                                   ("closes-at-import", "import os\ndef handle(e): pass\nos.closerange(0, 4096)\n", "StartFailed")):
             with self.subTest(name):
                 thing = self.function(name, text, phase="Failed")
                 self.assertEqual(reason, thing["status"]["failure"]["reason"], thing)
