@@ -47,11 +47,13 @@ Activator::Activator(Deps deps) : deps_(deps), table_(std::make_shared<const Tab
 
 Activator::~Activator() {
   Stop();
-  keeper_.request_stop();
-  keeper_wake_.notify_all();
-  if (keeper_.joinable()) keeper_.join();
-  std::unique_lock lock(keeper_mutex_);
-  keeper_wake_.wait_for(lock, std::chrono::seconds(10), [this] { return probes_ == 0; });
+  {
+    // Under the lock, so that it cannot fall between the keeper's look at the token and its sleep.
+    std::lock_guard lock(desk_->mutex);
+    keeper_.request_stop();
+  }
+  desk_->wake.notify_all();
+  keeper_.join();
 }
 
 void Activator::Stop() {

@@ -97,7 +97,7 @@ class Activator {
   };
 
   std::shared_ptr<FunctionState> Edit(const std::string& ns, const std::string& name, bool create);
-  void Poke(const Key& key);
+  void Poke(const Key& key) { desk_->Poke(key); }
   void StopRevision(const runtime::RevisionKey& key, const runtime::ReplicaSpec& spec);
   void Keep(std::stop_token stop);
   void StopLeavers();
@@ -106,7 +106,7 @@ class Activator {
   static int PlanServing(FunctionState& function, base::SteadyPoint now, base::SteadyPoint& due, std::string& retire);
   void Carry(FunctionState& function, const Order& order);
   void StartProbe(std::shared_ptr<FunctionState> function, std::shared_ptr<Pool> pool, std::string endpoint);
-  http::Task<bool> Probe(boost::asio::any_io_executor executor, std::string endpoint);
+  static http::Task<bool> Probe(std::unique_ptr<http::UpstreamCall> call);
   void Tell(FunctionState& function);
   void Grant(FunctionState& function);
   void FailWaiters(FunctionState& function, const base::Error& error);
@@ -123,11 +123,15 @@ class Activator {
   std::atomic<bool> restoring_{false};
   std::atomic<bool> stopping_{false};
 
-  std::mutex keeper_mutex_;
-  std::condition_variable keeper_wake_;
-  std::map<Key, base::SteadyPoint> due_;
-  std::deque<std::pair<runtime::RevisionKey, runtime::ReplicaSpec>> leavers_;
-  int probes_ = 0;  ///< running; guarded by keeper_mutex_
+  // What the keeper has to do. Shared, because probes may end after the activator did.
+  struct Desk {
+    std::mutex mutex;
+    std::condition_variable wake;
+    std::map<Key, base::SteadyPoint> due;
+    std::deque<std::pair<runtime::RevisionKey, runtime::ReplicaSpec>> leavers;
+    void Poke(const Key& key);
+  };
+  const std::shared_ptr<Desk> desk_ = std::make_shared<Desk>();
   std::jthread keeper_;
 };
 

@@ -52,7 +52,7 @@ class GatewayTest : public testing::Test {
   }
   ~GatewayTest() override {
     server->Stop(0ms);
-    gateway->Stop();
+    if (gateway) gateway->Stop();
     gateway.reset();
   }
 
@@ -112,6 +112,32 @@ TEST_F(GatewayTest, OneStartForAHundredColdCalls) {
   }
   EXPECT_EQ(ok, 100);
   EXPECT_EQ(runtime.starts, 1);
+}
+
+TEST_F(GatewayTest, AnOldRevisionThatCannotBeStoppedNowIsStoppedLater) {
+  gateway->Publish(MakeRoute(1));
+  EXPECT_EQ(Get("/fn/default/f").status, 200);
+  EXPECT_EQ(PrepareUntilDone(2).readiness, Readiness::kReady);
+  runtime.unreachable = true;
+  gateway->Publish(MakeRoute(2));
+  EXPECT_EQ(Get("/fn/default/f").status, 200);
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(runtime.Running(Rev(1)), 1);
+  runtime.unreachable = false;
+  EXPECT_TRUE(Eventually([&] { return runtime.Running(Rev(1)) == 0; }));
+  EXPECT_EQ(Get("/fn/default/f").status, 200);
+}
+
+TEST_F(GatewayTest, AProbeThatNeverEndsHoldsUpNoEnd) {
+  server->Stop(0ms);
+  io.Stop();
+  ASSERT_THAT(gateway->Prepare(Rev(1), MakeRoute(1).spec, {}), IsOk());
+  ASSERT_TRUE(Eventually([&] { return runtime.Running(Rev(1)) == 1; }));
+  std::this_thread::sleep_for(300ms);  // until the keeper has asked for the probe, which nobody carries out
+  const auto began = std::chrono::steady_clock::now();
+  gateway->Stop();
+  gateway.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 3s);
 }
 
 TEST_F(GatewayTest, ConcurrencyIsKeptAndLoadScalesUp) {

@@ -14,33 +14,34 @@ constexpr auto kLeastFailureIdle = std::chrono::seconds(5);
 
 }  // namespace
 
-void Activator::Poke(const Key& key) {
+void Activator::Desk::Poke(const Key& key) {
   {
-    std::lock_guard lock(keeper_mutex_);
-    due_[key] = base::SteadyPoint::min();
+    std::lock_guard lock(mutex);
+    due[key] = base::SteadyPoint::min();
   }
-  keeper_wake_.notify_all();
+  wake.notify_all();
 }
 
 void Activator::StopRevision(const runtime::RevisionKey& key, const runtime::ReplicaSpec& spec) {
   {
-    std::lock_guard lock(keeper_mutex_);
-    leavers_.emplace_back(key, spec);
+    std::lock_guard lock(desk_->mutex);
+    desk_->leavers.emplace_back(key, spec);
   }
-  keeper_wake_.notify_all();
+  desk_->wake.notify_all();
 }
 
 void Activator::Keep(std::stop_token stop) {
-  std::unique_lock lock(keeper_mutex_);
+  std::unique_lock lock(desk_->mutex);
+  auto& due = desk_->due;
   while (!stop.stop_requested()) {
     const auto now = deps_.clock.Steady();
-    const auto next = std::min_element(due_.begin(), due_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (leavers_.empty() && (next == due_.end() || next->second > now)) {
-      const auto wait = next == due_.end() ? std::chrono::nanoseconds(std::chrono::seconds(1)) : std::chrono::nanoseconds(next->second - now);
-      keeper_wake_.wait_for(lock, std::min<std::chrono::nanoseconds>(wait, std::chrono::seconds(1)));
+    const auto next = std::min_element(due.begin(), due.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (desk_->leavers.empty() && (next == due.end() || next->second > now)) {
+      const auto wait = next == due.end() ? std::chrono::nanoseconds(std::chrono::seconds(1)) : std::chrono::nanoseconds(next->second - now);
+      desk_->wake.wait_for(lock, std::min<std::chrono::nanoseconds>(wait, std::chrono::seconds(1)));
       continue;
     }
-    if (!leavers_.empty()) {
+    if (!desk_->leavers.empty()) {
       // Before any step, so that a revision of the same number made later is not the one that is stopped.
       lock.unlock();
       StopLeavers();
@@ -48,20 +49,20 @@ void Activator::Keep(std::stop_token stop) {
       continue;
     }
     const auto key = next->first;
-    due_.erase(next);
+    due.erase(next);
     lock.unlock();
     const auto function = Find(key.first, key.second);
-    const auto due = function ? Step(function) : base::SteadyPoint::max();
+    const auto again = function ? Step(function) : base::SteadyPoint::max();
     lock.lock();
-    if (due != base::SteadyPoint::max()) due_.emplace(key, due);  // a poke in between stays
+    if (again != base::SteadyPoint::max()) due.emplace(key, again);  // a poke in between stays
   }
 }
 
 void Activator::StopLeavers() {
   std::deque<std::pair<runtime::RevisionKey, runtime::ReplicaSpec>> leavers;
   {
-    std::lock_guard lock(keeper_mutex_);
-    leavers.swap(leavers_);
+    std::lock_guard lock(desk_->mutex);
+    leavers.swap(desk_->leavers);
   }
   for (const auto& [key, spec] : leavers) {
     if (const auto status = deps_.runtime.Ensure(key, spec, 0); !status) {
@@ -134,8 +135,10 @@ std::vector<Activator::Order> Activator::Plan(const std::shared_ptr<FunctionStat
       due = std::min(due, pool->ensure_retry);
     } else if (order.want != pool->want) {
       orders.push_back(order);
+      if (pool->role == Pool::Role::kDraining) due = now;  // to forget it, once the runtime was told
     }
-    const bool drained = pool->role == Pool::Role::kDraining && order.want == 0;
+    // Not before the runtime took it: a refused order would leave replicas behind that nobody knows.
+    const bool drained = pool->role == Pool::Role::kDraining && order.want == 0 && pool->want == 0;
     it = drained ? function->pools.erase(it) : std::next(it);
   }
   return orders;
@@ -191,27 +194,19 @@ void Activator::Carry(FunctionState& function, const Order& order) {
 }
 
 void Activator::StartProbe(std::shared_ptr<FunctionState> function, std::shared_ptr<Pool> pool, std::string endpoint) {
-  {
-    std::lock_guard lock(keeper_mutex_);
-    ++probes_;
-  }
   const auto executor = http::NextExecutor(deps_.io);
-  boost::asio::co_spawn(executor, Probe(executor, std::move(endpoint)),
-                        [this, function, pool](std::exception_ptr error, bool healthy) {
-                          {
-                            std::lock_guard lock(function->mutex);
-                            pool->probing = false;
-                            if (!error && healthy) pool->probed = true;
-                          }
-                          std::lock_guard lock(keeper_mutex_);
-                          --probes_;
-                          if (!error && healthy) due_[{function->ns, function->name}] = base::SteadyPoint::min();
-                          keeper_wake_.notify_all();
-                        });
+  auto call = deps_.upstream.Call(executor, std::move(endpoint), std::chrono::steady_clock::now() + std::chrono::seconds(5));
+  boost::asio::co_spawn(executor, Probe(std::move(call)), [desk = desk_, function, pool](std::exception_ptr error, bool healthy) {
+    {
+      std::lock_guard lock(function->mutex);
+      pool->probing = false;
+      if (!error && healthy) pool->probed = true;
+    }
+    if (!error && healthy) desk->Poke({function->ns, function->name});
+  });
 }
 
-http::Task<bool> Activator::Probe(boost::asio::any_io_executor executor, std::string endpoint) {
-  const auto call = deps_.upstream.Call(executor, std::move(endpoint), std::chrono::steady_clock::now() + std::chrono::seconds(5));
+http::Task<bool> Activator::Probe(std::unique_ptr<http::UpstreamCall> call) {
   http::Headers headers;
   const auto sent = co_await call->Open("GET", "/healthz", std::move(headers), 0);
   if (!sent) co_return false;

@@ -13,6 +13,7 @@ using runtime::ReplicaState;
 struct FakeRuntime::Node {
   runtime::Replica replica;
   std::unique_ptr<http::Server> server;
+  runtime::ReplicaSpec spec;
   std::atomic<int> running{0};
   std::atomic<bool> dying{false};
 };
@@ -92,6 +93,7 @@ base::Status FakeRuntime::Ensure(const runtime::RevisionKey& revision, const run
 }
 
 base::Status FakeRuntime::Retire(const runtime::RevisionKey& revision, const runtime::ReplicaSpec& spec, int want, const std::string& idle_replica) {
+  if (unreachable) return base::Err(base::Code::kUnavailable, "the platform is away");
   if (refuse && want > 0) return base::Err(base::Code::kResourceExhausted, "no room");
   std::vector<std::shared_ptr<Node>> ended;
   {
@@ -106,6 +108,7 @@ base::Status FakeRuntime::Retire(const runtime::RevisionKey& revision, const run
     while (static_cast<int>(nodes.size()) < want) {
       auto node = nodes.emplace_back(std::make_shared<Node>());
       node->replica.id = "r" + std::to_string(next_id_++);
+      node->spec = spec;
       Start(revision, node, spec);
     }
   }
@@ -135,7 +138,22 @@ int FakeRuntime::Running(const runtime::RevisionKey& revision) const {
   return static_cast<int>(std::count_if(seen.begin(), seen.end(), [](const auto& r) { return r.state == ReplicaState::kReady; }));
 }
 
-void FakeRuntime::Kill(const runtime::RevisionKey&, const std::string&) {}
+void FakeRuntime::Kill(const runtime::RevisionKey& revision, const std::string& replica_id) {
+  std::unique_ptr<http::Server> server;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& node : nodes_[revision]) {
+      if (node->replica.id != replica_id || !node->server) continue;
+      server = std::move(node->server);
+      node->replica.state = ReplicaState::kStarting;
+      ++node->replica.restarts;
+      Start(revision, node, node->spec);
+    }
+    if (nodes_[revision].empty()) nodes_.erase(revision);
+  }
+  if (server) server->Stop(std::chrono::milliseconds(0));
+  Changed(revision);
+}
 
 void FakeRuntime::Crash(const runtime::RevisionKey& revision, std::chrono::milliseconds next_start) {
   std::vector<std::unique_ptr<http::Server>> servers;

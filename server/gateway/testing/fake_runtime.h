@@ -31,6 +31,7 @@ class FakeRuntime final : public runtime::Runtime {
   std::chrono::milliseconds start_time{20};
   std::atomic<bool> fail_start{false};            ///< replicas become kFailed, tried again in a minute
   std::atomic<bool> refuse{false};                ///< Ensure is kResourceExhausted
+  std::atomic<bool> unreachable{false};           ///< Ensure is kUnavailable, whatever is wanted
   std::atomic<int> starts{0};
   std::atomic<int> most_at_once{0};               ///< calls of one replica, the highest ever
   std::atomic<int> cancelled{0};                  ///< calls whose client went away
