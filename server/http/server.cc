@@ -117,9 +117,9 @@ base::Status Server::Impl::Listen() {
     if (IsStaleSocket(loop, path)) ::unlink(path.c_str());
     Local::acceptor acceptor(loop);
     acceptor.open(Local(), error);
-    const auto mask = ::umask(0177);
     if (!error) acceptor.bind(Local::endpoint(path), error);
-    ::umask(mask);
+    // Nobody can connect before it listens. Not by umask: other threads make files.
+    if (!error && ::chmod(path.c_str(), 0600) != 0) error.assign(errno, boost::system::system_category());
     if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
     if (error) return base::Err(CannotListen(listen, error));
     address = listen;
@@ -190,6 +190,8 @@ void Server::Impl::Begin(asio::io_context& loop, Socket socket, std::string peer
   {
     std::lock_guard lock(mutex);
     sessions.insert(session);
+    // Accepted beside a Stop whose turn it has missed.
+    if (shared->stopping) session->PostEnd(false);
   }
   asio::co_spawn(
       loop, [](std::shared_ptr<Session> s) -> Task<void> { co_await s->Run(); }(session),

@@ -34,7 +34,6 @@ constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kPiece = 64 * 1024;
 constexpr size_t kMaxHead = 64 * 1024;
 constexpr size_t kMaxIdle = 64;                       // per endpoint and thread
-constexpr auto kIdleTime = std::chrono::seconds(20);  // well below the idle timeout of the runner's server
 
 struct Idle {
   std::unique_ptr<Stream> stream;
@@ -71,35 +70,55 @@ bool IsQuiet(Stream& stream) {
 
 struct Upstream::Pool {
   using Key = std::pair<const void*, std::string>;  // event loop, endpoint
-  base::Guarded<std::map<Key, std::deque<Idle>>> idle;
+  struct State {
+    std::map<Key, std::deque<Idle>> idle;
+    std::chrono::steady_clock::time_point swept;
+  };
+  const std::chrono::milliseconds idle_time;
+  base::Guarded<State> state;
+
+  explicit Pool(std::chrono::milliseconds idle) : idle_time(idle) {}
 
   std::unique_ptr<Stream> Take(const Key& key) {
     for (;;) {
-      auto found = idle.With([&](auto& map) -> Idle {
-        const auto it = map.find(key);
-        if (it == map.end() || it->second.empty()) return {};
+      auto found = state.With([&](State& s) -> Idle {
+        const auto it = s.idle.find(key);
+        if (it == s.idle.end() || it->second.empty()) return {};
         auto last = std::move(it->second.back());
         it->second.pop_back();
-        if (it->second.empty()) map.erase(it);
+        if (it->second.empty()) s.idle.erase(it);
         return last;
       });
       if (!found.stream) return nullptr;
-      if (std::chrono::steady_clock::now() - found.since < kIdleTime && IsQuiet(*found.stream)) {
+      if (std::chrono::steady_clock::now() - found.since < idle_time && IsQuiet(*found.stream)) {
         return std::move(found.stream);
       }
     }
   }
   void Put(const Key& key, std::unique_ptr<Stream> stream) {
     const auto now = std::chrono::steady_clock::now();
-    Idle dropped;  // its socket closes outside of the lock
-    idle.With([&](auto& map) {
-      auto& list = map[key];
+    std::vector<Idle> dropped;  // their sockets close outside of the lock
+    state.With([&](State& s) {
+      auto& list = s.idle[key];
       list.push_back({std::move(stream), now});
-      if (list.size() > kMaxIdle || now - list.front().since > kIdleTime) {
-        dropped = std::move(list.front());
+      if (list.size() > kMaxIdle) {
+        dropped.push_back(std::move(list.front()));
         list.pop_front();
       }
+      if (now - s.swept > idle_time / 4) Sweep(s, now, dropped);
     });
+  }
+  // Also those to endpoints that nobody calls any more.
+  void Sweep(State& s, std::chrono::steady_clock::time_point now, std::vector<Idle>& dropped) const {
+    s.swept = now;
+    for (auto it = s.idle.begin(); it != s.idle.end();) {
+      auto& list = it->second;
+      while (!list.empty() && now - list.front().since > idle_time) {
+        dropped.push_back(std::move(list.front()));
+        list.pop_front();
+      }
+      it = list.empty() ? s.idle.erase(it) : std::next(it);
+    }
   }
 };
 
@@ -253,28 +272,14 @@ class PooledCall final : public UpstreamCall {
 
 }  // namespace
 
-Upstream::Upstream() : pool_(std::make_shared<Pool>()) {}
+Upstream::Upstream(std::chrono::milliseconds idle_time) : pool_(std::make_shared<Pool>(idle_time)) {}
 Upstream::~Upstream() {
-  pool_->idle.With([](auto& map) { map.clear(); });
+  pool_->state.With([](Pool::State& s) { s.idle.clear(); });
 }
 
 std::unique_ptr<UpstreamCall> Upstream::Call(asio::any_io_executor executor, std::string endpoint,
                                              std::chrono::steady_clock::time_point deadline) {
   return std::make_unique<PooledCall>(pool_, std::move(executor), std::move(endpoint), deadline);
-}
-
-void Upstream::Forget(const std::string& endpoint) {
-  std::vector<std::deque<Idle>> dropped;
-  pool_->idle.With([&](auto& map) {
-    for (auto it = map.begin(); it != map.end();) {
-      if (it->first.second == endpoint) {
-        dropped.push_back(std::move(it->second));
-        it = map.erase(it);
-      } else {
-        ++it;
-      }
-    }
-  });
 }
 
 }  // namespace sless::http

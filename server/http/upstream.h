@@ -39,16 +39,16 @@ class UpstreamCall {
   virtual void Cancel() = 0;
 };
 
-/// Keeps idle connections by endpoint and I/O thread. Thread-safe; outlives its calls; must end before the IoPool.
+/// Keeps idle connections by endpoint and I/O thread; those to endpoints that are gone fall away with later calls.
+/// Thread-safe; outlives its calls; must end before the IoPool.
 class Upstream {
  public:
-  Upstream();
+  /// `idle_time`: a connection unused for so long is closed. Well below the idle timeout of the runner's server.
+  explicit Upstream(std::chrono::milliseconds idle_time = std::chrono::seconds(20));
   ~Upstream();
   /// A call to `endpoint` ("unix:/path" or "host:port" with a numeric host), made on the I/O thread that `executor` belongs to.
   std::unique_ptr<UpstreamCall> Call(boost::asio::any_io_executor executor, std::string endpoint,
                                      std::chrono::steady_clock::time_point deadline);
-  /// Drops idle connections to an endpoint that is gone.
-  void Forget(const std::string& endpoint);
 
   struct Pool;
 
