@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include "server/sandbox/sandbox.h"
 
@@ -153,6 +154,9 @@ base::Result<Launched> Launcher::Launch(const RevisionKey& key, const ReplicaSpe
   Launched launched;
   ASSIGN_OR_RETURN(launched.cgroup, cgroups_.Create(fmt::format("{}-{}", id, ++launches_), spec.memory_mb * 1024 * 1024 + kRunnerBytes,
                                                     Processes(spec)));
+  // Until the processes are in it, it is ours to remove.
+  const auto remove = [](const Cgroup* group) { Cgroups::Remove(*group); };
+  std::unique_ptr<Cgroup, std::decay_t<decltype(remove)>> empty(&launched.cgroup, remove);
   const Fd oom(launched.cgroup.events.empty() ? -1 : open(launched.cgroup.events.c_str(), O_RDONLY | O_CLOEXEC));
   int control[2], log[2];
   if (pipe2(control, O_CLOEXEC) != 0) return Failed("pipe");
@@ -189,10 +193,8 @@ base::Result<Launched> Launcher::Launch(const RevisionKey& key, const ReplicaSpe
   }
   spawn.command.insert(spawn.command.end(), flags.begin(), flags.end());
   auto child = base::Spawn(spawn);
-  if (!child) {
-    Cgroups::Remove(launched.cgroup);
-    return tl::unexpected(child.error());
-  }
+  if (!child) return tl::unexpected(child.error());
+  empty.release();
   launched.child = *child;
   launched.control = control_write.Release();
   launched.log = log_read.Release();
