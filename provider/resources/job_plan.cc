@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "provider/resources/common.h"
 #include "provider/resources/job_private.h"
 #include "provider/resources/job_resource.h"
@@ -32,15 +34,21 @@ void PlanRun(Value& plan) {
   }
 }
 
-void CheckRaised(const Value& prior, const Value& plan, const framework::PrivateData& private_data, framework::Diagnostics& diagnostics) {
+void CheckRaised(const Value& plan, int64_t last, framework::Diagnostics& diagnostics) {
   if (!plan.Get("run_id").IsKnown()) return;
   const int64_t wanted = IntAt(plan, "run_id");
-  const int64_t last = std::max(IntAt(prior, "run_id"), LastRunId(private_data));
   if (wanted == 0 || wanted >= last) return;
   diagnostics.AddError(Path("run_id"), "run_id lowered",
                        fmt::format("The last run of job {} was run_id {}, so run_id {} lies behind it. Take {} or more to run again, or 0 to run "
                                    "nothing.",
-                                   TextAt(prior, "id"), last, wanted, last + 1));
+                                   TextAt(plan, "id"), last, wanted, last + 1));
+}
+
+// A create that takes over what an earlier one left behind (see the class comment) must not fall behind its runs either. Its plan has
+// no prior state, so the server is asked; where it does not answer, the apply will tell.
+void CheckTakenOver(Backend& backend, const framework::ModifyPlanRequest& request, const Value& plan, framework::Diagnostics& diagnostics) {
+  const auto left = backend.Jobs().Get(NameOf(plan), {request.context.DeadlineIn(std::chrono::seconds(10)), request.context.stop});
+  if (left && left->metadata.annotations.contains(std::string(api::kCreatingAnnotation))) CheckRaised(plan, left->status.last_run_id, diagnostics);
 }
 
 // A run that has not ended well under an unchanged run_id is taken up again by the apply: waited for, or tried once more.
@@ -62,9 +70,13 @@ void JobResource::ModifyPlan(const framework::ModifyPlanRequest& request, framew
   PlanIdentity(*session, request.prior, plan);
   if (request.prior.IsNull() || IsMoved(request.prior, plan)) {
     PlanRun(plan);
+    if (request.prior.IsNull() && plan.Get("id").IsKnown()) {
+      MarkMakes(response.private_data, TextAt(plan, "id"));
+      if (session->connected()) CheckTakenOver(*session->Remote(response.diagnostics), request, plan, response.diagnostics);
+    }
     return;
   }
-  CheckRaised(request.prior, plan, response.private_data, response.diagnostics);
+  CheckRaised(plan, std::max(IntAt(request.prior, "run_id"), LastRunId(response.private_data)), response.diagnostics);
   if (MustRun(request.prior, plan)) {
     PlanRun(plan);
   } else {

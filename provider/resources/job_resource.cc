@@ -113,11 +113,6 @@ base::Status LeaveForCreate(Backend& backend, const rest::Name& name, const rest
   }
 }
 
-bool HasUnfinishedRun(const Value& state) {
-  const auto phase = TextAt(state, "phase");
-  return IntAt(state, "run_id") > 0 && phase != "Succeeded" && phase != "Skipped";
-}
-
 }  // namespace
 
 api::JobSpec JobSpecOf(const Value& plan) {
@@ -168,7 +163,7 @@ void JobResource::Create(const framework::ChangeRequest& request, framework::Sta
     return;
   }
   Finish(*backend, *written, "create", request, response);
-  ClearWanted(response.private_data);
+  ClearMarks(response.private_data);
   if (!response.diagnostics.HasError()) EndCreate(backend->Jobs(), kKind, name, Brief(request.context), response.diagnostics);
 }
 
@@ -188,7 +183,7 @@ void JobResource::Read(const framework::ReadRequest& request, framework::StateRe
 }
 
 void JobResource::Update(const framework::ChangeRequest& request, framework::StateResponse& response) const {
-  ClearWanted(response.private_data);
+  ClearMarks(response.private_data);
   auto* session = Session::Of(request.context, response.diagnostics);
   auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
   if (backend == nullptr) return;
@@ -206,7 +201,7 @@ void JobResource::Delete(const framework::ChangeRequest& request, framework::Sta
   auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
   if (backend == nullptr) return;
   const auto name = NameOf(request.prior);
-  const bool stays = !IsWanted(response.private_data) && HasUnfinishedRun(request.prior);
+  const bool stays = !IsWanted(response.private_data) && Makes(response.private_data, name.ns + "/" + name.name);
   const auto done = stays ? LeaveForCreate(*backend, name, Brief(request.context)) : Remove(backend->Jobs(), name, Brief(request.context));
   if (!done) AddError(response.diagnostics, done.error(), "delete " + Describe(kKind, name), Fields());
 }

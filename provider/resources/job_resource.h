@@ -11,8 +11,9 @@ namespace sless::resources {
 /// apply, and the next apply starts one more attempt under the same run_id. Reading never runs anything.
 ///
 /// A create that ends in an error leaves the job in state as tainted, and the host then replaces it: delete, create. Deleting would
-/// end a run that goes on at the server, or forget its attempts. So the delete of such a replacement leaves the job where it is,
-/// and the create takes it over. The plan tells the two deletes apart: see ModifyPlan.
+/// end a run that goes on at the server, forget its attempts, or run again what has succeeded since. So the delete of such a
+/// replacement leaves the job of the same name where it is, and the create takes it over. The plan tells the two deletes apart: see
+/// ModifyPlan.
 class JobResource final : public framework::Resource {
  public:
   std::string TypeName() const override { return "sless_job"; }

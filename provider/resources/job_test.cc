@@ -165,6 +165,33 @@ TEST_F(JobTest, ATimeoutLeavesTheRunAndTheNextApplyWaitsForIt) {
   EXPECT_EQ(world.backend.runs_started, 1) << "the same run was waited for";
 }
 
+TEST_F(JobTest, ARunThatSucceededAfterATimeoutNeverRunsAgain) {
+  world.backend.runs_hang = true;
+  auto driver = world.Driver(kType);
+  const auto config = Config(R"("run_id":2,"wait_timeout_sec":2)");
+  EXPECT_FALSE(driver.Apply(config).Ok());
+  EXPECT_TRUE(driver.tainted());
+  world.backend.runs_hang = false;
+  ASSERT_TRUE(world.backend.Jobs().WaitReady({"default", "j"}, 1, {}));
+  ASSERT_TRUE(driver.Refresh().Ok());
+  EXPECT_EQ(Text(driver, "phase"), "Succeeded");
+  // Lowered: also seen where the plan has no prior state.
+  EXPECT_TRUE(HasError(driver.Plan(Config(R"("run_id":1)")).diagnostics, "run_id", "run_id 2"));
+  Settle(driver, config);
+  EXPECT_EQ(world.backend.runs_started, 1);
+  EXPECT_FALSE(driver.tainted());
+}
+
+TEST_F(JobTest, AnotherNameOfATaintedJobLeavesNothingBehind) {
+  world.backend.runs_hang = true;
+  auto driver = world.Driver(kType);
+  EXPECT_FALSE(driver.Apply(Config(R"("run_id":1,"wait_timeout_sec":2)")).Ok());
+  EXPECT_TRUE(driver.tainted());
+  world.backend.runs_hang = false;
+  Settle(driver, world.Config(kType, R"({"name":"k","function":"f","run_id":1})"));
+  EXPECT_FALSE(world.backend.Jobs().Has(kId));
+}
+
 TEST_F(JobTest, ATimeoutOfARerunIsWaitedForToo) {
   auto driver = world.Driver(kType);
   Settle(driver, Config(R"("run_id":1)"));

@@ -160,7 +160,27 @@ class Life(JobCase):
         self.ws.config(job('run_id = 1\n wait_timeout_sec = 60\n event_json = jsonencode({ sleep = 4, n = 9 })'))
         self.ws.apply()
         self.assertEqual("Succeeded", self.state()["phase"])
-        self.assertLessEqual(self.runs(), 2)
+        self.assertEqual(1, self.runs())
+        self.assert_plan_empty()
+
+    def test_a_run_that_succeeds_after_the_wait_never_runs_again(self):
+        late = 'run_id = 2\n wait_timeout_sec = 1\n event_json = jsonencode({ sleep = 3, n = 9 })'
+        self.ws.config(job(late))
+        self.assert_says(self.ws.apply_fails(), "wait_timeout_sec")
+        self.until(lambda: self.history() == [(2, "Succeeded")], 15, "the run ended")
+        self.ws.config(job(late.replace("run_id = 2", "run_id = 1")))
+        self.assert_says(self.ws.plan_fails(), "run_id lowered", "run_id 2")
+        self.ws.config(job(late))
+        self.ws.apply()
+        self.assertEqual(("Succeeded", 1, 1), (self.state()["phase"], self.state()["attempts"], self.runs()))
+        self.assert_plan_empty()
+
+    def test_another_name_after_a_failed_create_leaves_no_job_behind(self):
+        self.ws.config(job('run_id = 1\n event_json = jsonencode({ fail = true })'))
+        self.ws.apply_fails()
+        self.ws.config(job('run_id = 1', name="j2"))
+        self.ws.apply()
+        self.assertIsNone(self.plane.object("jobs", self.ns, "j1"))
         self.assert_plan_empty()
 
     def test_import(self):
