@@ -177,7 +177,9 @@ void RunningReplica::OnLogLine(std::string_view text, TurnEvents& events) {
     line.line = base::IsUtf8(text) ? base::Truncate(text, 4096) : "(a line that is not UTF-8)";
   }
   if (line.stream == "system") last_system_ = line.line;
-  tail_.push_back(line.line);
+  // What the runner says itself becomes the failure's message; the tail is for what the function printed.
+  const bool said_by_runner = json && line.stream == "system";
+  if (!said_by_runner) tail_.push_back(line.line);
   if (tail_.size() > kTail) tail_.pop_front();
   events.lines.push_back({key_, view_.id, std::move(line)});
 }
