@@ -33,8 +33,9 @@ unit: setup ## unit tests alone, with sanitizers
 acceptance: build ## acceptance tests alone, with the real terraform
 	@python3 tests/run.py acceptance
 
-layering:   ## who includes whom
+layering:   ## who includes whom; CMake and the map of docs/architecture.md agree
 	@python3 tests/layering/check_includes.py
+	@python3 tests/layering/check_map.py
 
 format:     ## clang-format over the tree (clang-format 14)
 	@git ls-files '*.h' '*.cc' | xargs clang-format -i
