@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "client/base/testing/result_matchers.h"
@@ -416,6 +419,50 @@ TEST_F(ServerTest, StopWithoutGraceCutsWhatRuns) {
   ASSERT_TRUE(Eventually([&] { return slow == 1; }));
   server->Stop(0ms);
   EXPECT_TRUE(saw_gone);
+}
+
+size_t OpenDescriptors() {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
+TEST_F(ServerTest, AThousandRequestsLeaveNoDescriptorBehind) {
+  Start();
+  Call(server->address(), "GET", "/hello/x");
+  ASSERT_TRUE(Eventually([&] { return server->connections() == 0; }));
+  const auto before = OpenDescriptors();
+  for (int i = 0; i < 200; ++i) {
+    RawClient kept(server->address());
+    for (int j = 0; j < 3; ++j) {
+      kept.Send("GET /hello/x HTTP/1.1\r\nHost: x\r\n\r\n");
+      ASSERT_EQ(ParseAnswer(kept.ReadResponse()).status, 200);
+    }
+    kept.Send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");  // given up at once
+    kept.Close();
+    RawClient(server->address()).Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\nhalf");
+  }
+  EXPECT_TRUE(Eventually([&] { return server->connections() == 0 && OpenDescriptors() <= before; }))
+      << before << " before, " << OpenDescriptors() << " after, " << server->connections() << " connections";
+}
+
+TEST_F(ServerTest, AConnectionThatComesBesideAStopIsClosedToo) {
+  Start();
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(std::stoi(server->address().substr(server->address().rfind(':') + 1))));
+  std::jthread client([&](std::stop_token stop) {
+    std::vector<int> silent(20, -1);
+    for (size_t n = 0; !stop.stop_requested(); n = (n + 1) % silent.size()) {
+      ::close(std::exchange(silent[n], ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+      ::connect(silent[n], reinterpret_cast<const sockaddr*>(&address), sizeof address);
+      std::this_thread::sleep_for(100us);
+    }
+    for (const int fd : silent) ::close(fd);
+  });
+  ASSERT_TRUE(Eventually([&] { return server->connections() > 5; }));
+  const auto began = std::chrono::steady_clock::now();
+  server->Stop(20s);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
 }
 
 TEST_F(ServerTest, CountsRequests) {
