@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "client/base/testing/fake_clock.h"
+
 namespace sless::jobs {
 namespace {
 
@@ -79,22 +81,33 @@ TEST(WorkQueue, SameKeyNeverRunsTwiceAtOnce) {
 }
 
 TEST(WorkQueue, BackoffDoublesUntilForgotten) {
-  const base::SystemClock clock;
-  WorkQueue queue(clock, {milliseconds(20), milliseconds(40)});
-  std::stop_source stop;
-  std::vector<int64_t> waits;
-  const auto measure = [&] {
-    const auto begin = clock.Steady();
-    queue.Retry(Key("a"));
-    EXPECT_EQ(queue.Take(stop.get_token()), Key("a"));
-    queue.Done(Key("a"));
-    waits.push_back(std::chrono::duration_cast<milliseconds>(clock.Steady() - begin).count());
+  base::FakeClock clock;
+  WorkQueue queue(clock, {milliseconds(20), milliseconds(1000)});
+  const auto take = [&](milliseconds patience) {
+    std::stop_source stop;
+    std::atomic<bool> done{false};
+    std::jthread later([&] {
+      const auto end = std::chrono::steady_clock::now() + patience;
+      while (!done && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
+      stop.request_stop();
+    });
+    const auto taken = queue.Take(stop.get_token());
+    done = true;
+    return taken;
   };
-  for (int i = 0; i < 3; ++i) measure();
-  EXPECT_THAT(waits, testing::ElementsAre(testing::Ge(20), testing::Ge(40), testing::Ge(40)));
+  // Due after `wait` of the clock, and not a millisecond before.
+  const auto due_after = [&](milliseconds wait) {
+    queue.Retry(Key("a"));
+    clock.Advance(wait - milliseconds(1));
+    if (take(milliseconds(10))) return false;
+    clock.Advance(milliseconds(1));
+    const auto taken = take(milliseconds(5000));
+    queue.Done(Key("a"));
+    return taken == Key("a");
+  };
+  for (const int wait : {20, 40, 80, 160, 320, 640, 1000, 1000}) EXPECT_TRUE(due_after(milliseconds(wait))) << wait;
   queue.Forget(Key("a"));
-  measure();
-  EXPECT_LT(waits.back(), 40);
+  EXPECT_TRUE(due_after(milliseconds(20)));
 }
 
 TEST(WorkQueue, StopEndsAWait) {

@@ -365,6 +365,27 @@ TEST_F(ProcessRuntimeTest, ScalesUpAndDownAndRetiresTheIdleOne) {
   EXPECT_EQ(two[1].id, three[2].id);
 }
 
+size_t OpenDescriptors() { return static_cast<size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), {})); }
+
+TEST_F(ProcessRuntimeTest, FiftyStartsLeaveNoDescriptorBehind) {
+  const ReplicaSpec spec = Python("def handle(event): return event\n");
+  const ReplicaSpec broken = Python("import nowhere\n");
+  const auto start_and_stop = [&](const ReplicaSpec& what, int count) {
+    EXPECT_THAT(runtime_->Ensure(key_, what, count), IsOk());
+    Until([&](const auto& replicas) {
+      return replicas.size() == static_cast<size_t>(count) &&
+             std::none_of(replicas.begin(), replicas.end(), [](const auto& r) { return r.state == ReplicaState::kStarting; });
+    });
+    EXPECT_THAT(runtime_->Ensure(key_, what, 0), IsOk());
+    EXPECT_TRUE(Until([](const auto& r) { return r.empty(); }).empty());
+  };
+  start_and_stop(spec, 1);
+  const auto before = OpenDescriptors();
+  for (int i = 0; i < 4; ++i) start_and_stop(spec, 10);
+  start_and_stop(broken, 10);
+  EXPECT_LE(OpenDescriptors(), before);
+}
+
 TEST_F(ProcessRuntimeTest, ADrainLetsARunningCallEnd) {
   const ReplicaSpec spec = Python("import time\ndef handle(event):\n  print('began', flush=True)\n  time.sleep(1)\n  return 'whole'\n");
   const Replica replica = Ready(spec);
