@@ -61,11 +61,12 @@ std::vector<std::string> Arguments(const Sandbox& sandbox) {
   add({"--die-with-parent", "--new-session", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000", "--hostname", "sless"});
   AddSystem(args);
   for (const char* name : {"passwd", "group"}) add({"--ro-bind", sandbox.etc_dir + "/" + name, fmt::format("/etc/{}", name)});
-  for (const auto& path : sandbox.read_only) add({"--ro-bind-try", path, path});
   add({"--proc", "/proc", "--dev", "/dev"});
   AddProcMasks(args);
   add({"--perms", "1777", "--size", fmt::format("{}", sandbox.tmp_bytes), "--tmpfs", "/tmp"});
   add({"--perms", "1777", "--size", fmt::format("{}", sandbox.tmp_bytes), "--tmpfs", "/dev/shm"});
+  // After /tmp, which would hide an interpreter below it.
+  for (const auto& path : sandbox.read_only) add({"--ro-bind-try", path, path});
   for (const auto& [from, to] : sandbox.binds) add({"--ro-bind", from, to});
   for (const auto& [from, to] : sandbox.writable) add({"--bind", from, to});
   add({"--remount-ro", "/dev", "--remount-ro", "/", "--chdir", sandbox.directory});
