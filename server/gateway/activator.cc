@@ -41,7 +41,8 @@ void Slot::Suspect() {
 }
 
 Activator::Activator(Deps deps) : deps_(deps), table_(std::make_shared<const Table>()), restoring_(deps.options.restoring) {
-  deps_.runtime.OnChange([this](const runtime::RevisionKey& key) { Poke({key.ns, key.name}); });
+  // Not by `this`: a change that is told on another thread may still be on its way when the activator ends.
+  deps_.runtime.OnChange([desk = desk_](const runtime::RevisionKey& key) { desk->Poke({key.ns, key.name}); });
   keeper_ = std::jthread([this](std::stop_token stop) { Keep(std::move(stop)); });
 }
 

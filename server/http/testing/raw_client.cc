@@ -157,10 +157,11 @@ Answer ParseAnswer(const std::string& text) {
 
 Answer Call(const std::string& address, std::string_view method, std::string_view target, std::string_view body,
             std::string_view extra) {
-  RawClient client(address);
   auto text = fmt::format("{} {} HTTP/1.1\r\nHost: test\r\n{}", method, target, extra);
   if (!body.empty()) text += fmt::format("Content-Length: {}\r\n", body.size());
-  client.Send(text + "\r\n" + std::string(body));
+  text.append("\r\n").append(body);
+  RawClient client(address);  // when all is ready: the server waits for a head only so long
+  client.Send(text);
   return ParseAnswer(client.ReadResponse(method == "HEAD"));
 }
 
