@@ -34,6 +34,7 @@ class Backend {
   /// Uploads the zip of the tree with this hash, unless the server has it.
   virtual base::Status UploadCode(const std::string& ns, const std::string& hash, const transport::OpenBody& zip,
                                   const rest::Call& call) = 0;
+  /// Asks the server to try a failed generation again; the answer is the object as it is then.
   virtual base::Result<api::Function> RetryFunction(const rest::Name& name, const rest::Call& call) = 0;
   virtual base::Status RetryRun(const rest::Name& job, int64_t run_id, int64_t attempt, const rest::Call& call) = 0;
   virtual base::Result<rest::ServerInfo> Info(const rest::Call& call) = 0;

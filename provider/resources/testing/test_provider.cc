@@ -18,6 +18,9 @@ class Borrowed final : public Backend {
   base::Status UploadCode(const std::string& ns, const std::string& hash, const transport::OpenBody& zip, const rest::Call& call) override {
     return real_.UploadCode(ns, hash, zip, call);
   }
+  base::Result<api::Function> RetryFunction(const rest::Name& name, const rest::Call& call) override {
+    return real_.RetryFunction(name, call);
+  }
   base::Status RetryRun(const rest::Name& job, int64_t run_id, int64_t attempt, const rest::Call& call) override {
     return real_.RetryRun(job, run_id, attempt, call);
   }
