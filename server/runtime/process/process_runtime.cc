@@ -168,7 +168,9 @@ class ProcessRuntime final : public Runtime {
         if (on_line_) on_line_(event.key, event.replica, event.line);
       }
       if (!changed.empty()) Tell(changed);
-      SetIdle(wanted.shut_down && replicas_.empty());
+      // What was killed in a sandbox ends a moment after bubblewrap did; its cgroup is empty then.
+      const bool settled = dead_cgroups_.empty() || clock_.Steady() - kRunnerEnd >= wanted.kill_at;
+      SetIdle(wanted.shut_down && replicas_.empty() && settled);
       Wait();
     }
     // Killed processes leave their cgroups a moment later.
