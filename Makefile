@@ -46,8 +46,8 @@ lint: layering ## formatting and layering, changing nothing
 docs: build ## registry pages from the schemas
 	@build/bin/docsgen .
 
-bench: build ## benchmarks under tests/bench
-	@for f in tests/bench/*.py; do echo "== $$f"; python3 $$f || exit 1; done
+bench: build ## how long the provider takes to start, in turns with a Go peer
+	@python3 tests/bench/plugin_start.py build/bin/terraform-provider-sless --build-peer
 
 clean:      ## the build folder
 	@rm -rf build
