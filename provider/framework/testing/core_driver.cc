@@ -129,7 +129,7 @@ CoreDriver::Planned CoreDriver::PlanAll(const cty::Value& config) const {
     result.action = PlannedAction::kDelete;
   } else if (fresh) {
     result.action = tainted_ ? PlannedAction::kReplace : PlannedAction::kCreate;
-    planned.delete_private = private_;
+    planned.delete_private = planned.private_data;  // the host has no other plan to take it from
   } else if (replace) {
     result.action = PlannedAction::kReplace;
     const auto second = CallPlan(config, cty::Value::Null(), planned.private_data, planned.identity, result.violations);
