@@ -66,5 +66,11 @@ TEST(ErrorBody, EveryCodeRoundTrips) {
   }
 }
 
+TEST(ErrorBody, AnErrorWithoutMessageShowsItsBody) {
+  const auto error = ErrorFromBody(404, R"({"code":"NotFound"})");
+  EXPECT_EQ(error.code, Code::kNotFound);
+  EXPECT_THAT(error.message, testing::HasSubstr("HTTP status 404"));
+}
+
 }  // namespace
 }  // namespace sless::api

@@ -75,7 +75,7 @@ base::Error ErrorFromBody(int http_status, std::string_view body) {
         if (line.is_string()) error.source.log_tail.push_back(line.get<std::string>());
       }
     }
-    return error;
+    if (!error.message.empty()) return error;  // an error that says nothing is told as whatever the body is
   }
   const auto shown = base::Trim(body);
   error.message = shown.empty() ? fmt::format("HTTP status {} with an empty body", http_status)

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -239,7 +240,15 @@ HttpImposter::HttpImposter(ImposterOptions options) : impl_(std::make_unique<Imp
     impl_->port = ntohs(v4.sin_port);
   }
   if (listen(impl_->listen_fd, 64) != 0) std::abort();
-  impl_->acceptor = std::thread([this] { impl_->Accept(); });
+  impl_->acceptor = std::thread([this] {
+    // OpenSSL's server side writes with write(2): a client that has gone must not end the test program. Of these threads alone (its
+    // children inherit the mask), so that a SIGPIPE of the code under test still shows.
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+    impl_->Accept();
+  });
 }
 
 HttpImposter::~HttpImposter() {
