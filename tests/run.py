@@ -145,7 +145,8 @@ def fuzz(totals, word):
             continue
         corpus = os.path.join(ROOT, "tests", "fuzz", "corpus", name.removesuffix("_fuzz"))
         binary = os.path.join(ROOT, "build", "dev", "fuzz", name)
-        command(totals, "fuzz " + name, [binary, "--seconds", "1", *([corpus] if os.path.isdir(corpus) else [])])
+        command(totals, "fuzz " + name, [binary, "--seconds", "1", "--seed", "1",  # the same run everywhere
+                                           *([corpus] if os.path.isdir(corpus) else [])])
 
 
 def acceptance(totals, word):

@@ -109,7 +109,7 @@ TEST(Entrypoint, PythonThatDoesNot) {
 TEST(Entrypoint, NodeThatHasIt) {
   for (const char* text : {
            "exports.handle = async (e) => e", "module.exports.handle = function () {}", "module.exports = { handle }", "module.exports = { other, handle: f }",
-           "module.exports = { async handle(e) {} }", "module.exports = { 'handle': f }", "module.exports = { ...require('./x') }", "module.exports = require('./x')",
+           "module.exports = { async handle(e) {} }", "module.exports = { 'handle': f }", "module.exports = { '': f, handle }", "module.exports = { ...require('./x') }", "module.exports = require('./x')",
            "module.exports = make()", "exports['handle'] = f", "exports[name] = f", "Object.assign(module.exports, x)", "Object.defineProperty(exports, 'handle', x)",
            "export function handle() {}", "export async function handle() {}", "export function* handle() {}", "export const handle = () => 1",
            "export const other = 1, handle = 2", "export let { a, handle } = x", "export { handle }", "export { f as handle, g }", "export { handle } from './x.js'",

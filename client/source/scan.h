@@ -16,7 +16,7 @@ struct Names {
   bool uncertain = false;              ///< names may exist that a scan cannot see
 
   void Function(std::string name) {
-    if (seen.insert(name).second) functions.push_back(std::move(name));
+    if (!name.empty() && seen.insert(name).second) functions.push_back(std::move(name));  // { "": … } names nothing
   }
   bool MayHave(std::string_view name) const {
     return uncertain || std::find(functions.begin(), functions.end(), name) != functions.end() ||
