@@ -18,10 +18,12 @@ std::string FromEnvironment(const char* name) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return sless::plugin::Serve(argc, argv, environ, {.name = "sless", .address = "sless/sless", .version = SLESS_VERSION},
+  return sless::plugin::Serve(argc, argv, environ,
+                              {.name = "sless", .address = "sless/sless", .version = SLESS_VERSION},
                               [] {
-                                return sless::provider::MakeProvider({.endpoint = FromEnvironment("SLESS_ENDPOINT"),
-                                                                      .token = FromEnvironment("SLESS_TOKEN"),
-                                                                      .default_namespace = FromEnvironment("SLESS_NAMESPACE")});
+                                return sless::provider::MakeProvider(
+                                    {.endpoint = FromEnvironment("SLESS_ENDPOINT"),
+                                     .token = FromEnvironment("SLESS_TOKEN"),
+                                     .default_namespace = FromEnvironment("SLESS_NAMESPACE")});
                               });
 }

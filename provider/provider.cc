@@ -29,7 +29,8 @@ std::string EndpointProblem(const std::string& text) {
 }
 
 framework::Validator NotEmpty() {
-  return framework::StringRule("", [](const std::string& text) { return text.empty() ? "must not be empty" : ""; });
+  return framework::StringRule(
+      "", [](const std::string& text) { return text.empty() ? "must not be empty" : ""; });
 }
 
 base::Result<std::unique_ptr<resources::Backend>> ConnectByRest(rest::ClientOptions options) {
@@ -40,47 +41,64 @@ base::Result<std::unique_ptr<resources::Backend>> ConnectByRest(rest::ClientOpti
 class SlessProvider final : public framework::Provider {
  public:
   SlessProvider(Environment environment, BackendFactory connect)
-      : environment_(std::move(environment)), connect_(connect ? std::move(connect) : ConnectByRest) {}
+      : environment_(std::move(environment)),
+        connect_(connect ? std::move(connect) : ConnectByRest) {}
 
   framework::Schema Schema() const override {
     framework::Schema schema;
     schema.description =
-        "Runs functions: a directory of Python or Node code becomes a live URL, a cron job or a one-shot run. The provider talks to a slessd "
+        "Runs functions: a directory of Python or Node code becomes a live URL, a cron job or a "
+        "one-shot run. The provider talks to a slessd "
         "server; endpoint and token can be given in the configuration or by environment variables.";
     schema.attributes = {
-        {"endpoint", framework::String(),
+        {"endpoint",
+         framework::String(),
          {.optional = true,
-          .description = "URL of the slessd server, such as `https://sless.example.com`. Also `SLESS_ENDPOINT`.",
+          .description = "URL of the slessd server, such as `https://sless.example.com`. Also "
+                         "`SLESS_ENDPOINT`.",
           .validators = {framework::StringRule("", EndpointProblem)}}},
-        {"token", framework::String(),
+        {"token",
+         framework::String(),
          {.optional = true,
           .sensitive = true,
-          .description = "Token of the server; `slessd token create` makes one. Better given by `SLESS_TOKEN`, so that it is in no file.",
+          .description = "Token of the server; `slessd token create` makes one. Better given by "
+                         "`SLESS_TOKEN`, so that it is in no file.",
           .validators = {NotEmpty()}}},
-        {"namespace", framework::String(),
+        {"namespace",
+         framework::String(),
          {.optional = true,
-          .description = "Namespace of resources that set none. Also `SLESS_NAMESPACE`; `default` where neither is set. A change of it moves no "
+          .description = "Namespace of resources that set none. Also `SLESS_NAMESPACE`; `default` "
+                         "where neither is set. A change of it moves no "
                          "resource that exists.",
-          .validators = {framework::StringRule("", [](const std::string& text) { return base::DnsLabelProblem(text); })}}},
-        {"ca_file", framework::String(),
+          .validators = {framework::StringRule(
+              "", [](const std::string& text) { return base::DnsLabelProblem(text); })}}},
+        {"ca_file",
+         framework::String(),
          {.optional = true,
-          .description = "PEM file with the certificates of the authorities that the server's certificate may be signed by; the system's "
+          .description = "PEM file with the certificates of the authorities that the server's "
+                         "certificate may be signed by; the system's "
                          "where it is not set.",
           .validators = {NotEmpty()}}},
-        {"request_timeout_sec", framework::Int64(),
+        {"request_timeout_sec",
+         framework::Int64(),
          {.optional = true,
-          .description = fmt::format("Longest time of one request in seconds, without what it waits for; default {}.", kDefaultTimeoutSec),
+          .description = fmt::format(
+              "Longest time of one request in seconds, without what it waits for; default {}.",
+              kDefaultTimeoutSec),
           .validators = {framework::Between(1, 3600)}}},
-        {"max_retries", framework::Int64(),
+        {"max_retries",
+         framework::Int64(),
          {.optional = true,
-          .description = fmt::format("How often a request is sent again where the server cannot be reached for a moment; default {}.",
+          .description = fmt::format("How often a request is sent again where the server cannot be "
+                                     "reached for a moment; default {}.",
                                      kDefaultRetries),
           .validators = {framework::Between(0, 20)}}},
     };
     return schema;
   }
 
-  void Configure(const framework::ConfigureRequest& request, framework::ConfigureResponse& response) const override;
+  void Configure(const framework::ConfigureRequest& request,
+                 framework::ConfigureResponse& response) const override;
 
   std::vector<std::unique_ptr<framework::Resource>> Resources() const override {
     std::vector<std::unique_ptr<framework::Resource>> list;
@@ -95,14 +113,17 @@ class SlessProvider final : public framework::Provider {
   BackendFactory connect_;
 };
 
-// The attribute, where it is null the variable. A missing one is an error here already: whoever configures the provider uses it.
-std::string Required(const Value& config, std::string_view attribute, const std::string& from_environment, std::string_view variable,
+// The attribute, where it is null the variable. A missing one is an error here already: whoever
+// configures the provider uses it.
+std::string Required(const Value& config, std::string_view attribute,
+                     const std::string& from_environment, std::string_view variable,
                      std::string_view what, framework::Diagnostics& diagnostics) {
   if (!config.Get(attribute).IsNull()) return resources::TextAt(config, attribute);
   if (from_environment.empty()) {
     diagnostics.AddError(Path(attribute), fmt::format("Missing {}", attribute),
-                         fmt::format("The provider needs {}. Set the attribute {} in the provider block, or the environment variable {}.", what,
-                                     attribute, variable));
+                         fmt::format("The provider needs {}. Set the attribute {} in the provider "
+                                     "block, or the environment variable {}.",
+                                     what, attribute, variable));
   }
   return from_environment;
 }
@@ -114,20 +135,27 @@ int64_t NumberOr(const Value& config, std::string_view name, int64_t fallback) {
 void CheckCaFile(const std::string& path, framework::Diagnostics& diagnostics) {
   if (path.empty() || std::ifstream(path).good()) return;
   diagnostics.AddError(Path("ca_file"), "Cannot read ca_file",
-                       fmt::format("The file \"{}\" is not there or cannot be read. A relative path starts where terraform runs.", path));
+                       fmt::format("The file \"{}\" is not there or cannot be read. A relative "
+                                   "path starts where terraform runs.",
+                                   path));
 }
 
-void SlessProvider::Configure(const framework::ConfigureRequest& request, framework::ConfigureResponse& response) const {
+void SlessProvider::Configure(const framework::ConfigureRequest& request,
+                              framework::ConfigureResponse& response) const {
   const auto& config = request.config;
   auto& diagnostics = response.diagnostics;
   rest::ClientOptions options;
-  options.endpoint = Required(config, "endpoint", environment_.endpoint, "SLESS_ENDPOINT", "the URL of the slessd server", diagnostics);
-  options.token = base::Secret(Required(config, "token", environment_.token, "SLESS_TOKEN",
-                                        "a token of the slessd server (`slessd token create` makes one)", diagnostics));
+  options.endpoint = Required(config, "endpoint", environment_.endpoint, "SLESS_ENDPOINT",
+                              "the URL of the slessd server", diagnostics);
+  options.token = base::Secret(
+      Required(config, "token", environment_.token, "SLESS_TOKEN",
+               "a token of the slessd server (`slessd token create` makes one)", diagnostics));
   options.ca_file = resources::TextAt(config, "ca_file");
-  options.request_timeout = std::chrono::seconds(NumberOr(config, "request_timeout_sec", kDefaultTimeoutSec));
+  options.request_timeout =
+      std::chrono::seconds(NumberOr(config, "request_timeout_sec", kDefaultTimeoutSec));
   options.max_retries = static_cast<int>(NumberOr(config, "max_retries", kDefaultRetries));
-  options.user_agent = fmt::format("terraform-provider-sless/{} (terraform {})", SLESS_VERSION, request.terraform_version);
+  options.user_agent = fmt::format("terraform-provider-sless/{} (terraform {})", SLESS_VERSION,
+                                   request.terraform_version);
   CheckCaFile(options.ca_file, diagnostics);
   if (diagnostics.HasError()) return;
 
@@ -135,25 +163,30 @@ void SlessProvider::Configure(const framework::ConfigureRequest& request, framew
   settings.endpoint = options.endpoint;
   const auto& ns = config.Get("namespace");
   if (!ns.IsUnknown()) {
-    settings.default_namespace = ns.IsKnown()                                  ? ns.AsString()
-                                 : environment_.default_namespace.empty() ? "default"
-                                                                               : environment_.default_namespace;
+    settings.default_namespace = ns.IsKnown() ? ns.AsString()
+                                 : environment_.default_namespace.empty()
+                                     ? "default"
+                                     : environment_.default_namespace;
     const auto problem = base::DnsLabelProblem(*settings.default_namespace);
     if (!problem.empty()) {
-      diagnostics.AddError(Path("namespace"), "Invalid namespace",
-                           fmt::format("The namespace \"{}\" (attribute namespace or SLESS_NAMESPACE) is wrong: {}.",
-                                       *settings.default_namespace, problem));
+      diagnostics.AddError(
+          Path("namespace"), "Invalid namespace",
+          fmt::format("The namespace \"{}\" (attribute namespace or SLESS_NAMESPACE) is wrong: {}.",
+                      *settings.default_namespace, problem));
       return;
     }
   }
   // Nothing is guessed for a value that comes later: no backend, no remote checks.
   std::unique_ptr<resources::Backend> backend;
-  const bool known = !config.Get("endpoint").IsUnknown() && !config.Get("token").IsUnknown() && !config.Get("ca_file").IsUnknown();
+  const bool known = !config.Get("endpoint").IsUnknown() && !config.Get("token").IsUnknown() &&
+                     !config.Get("ca_file").IsUnknown();
   if (known) {
     auto made = connect_(std::move(options));
     if (!made) {
-      diagnostics.AddError(Path("endpoint"), "Invalid endpoint",
-                           fmt::format("{}. The endpoint comes from the attribute endpoint or from SLESS_ENDPOINT.", made.error().message));
+      diagnostics.AddError(
+          Path("endpoint"), "Invalid endpoint",
+          fmt::format("{}. The endpoint comes from the attribute endpoint or from SLESS_ENDPOINT.",
+                      made.error().message));
       return;
     }
     backend = std::move(*made);

@@ -28,15 +28,19 @@ Configured Configure(const Environment& environment, const std::string& config_j
   Configured out;
   base::NullLogger log;
   base::SystemClock clock;
-  const auto provider = MakeProvider(environment, [&](rest::ClientOptions options) -> base::Result<std::unique_ptr<resources::Backend>> {
-    out.options.push_back(options);
-    return std::make_unique<resources::FakeBackend>();
-  });
+  const auto provider = MakeProvider(
+      environment,
+      [&](rest::ClientOptions options) -> base::Result<std::unique_ptr<resources::Backend>> {
+        out.options.push_back(options);
+        return std::make_unique<resources::FakeBackend>();
+      });
   const auto schema = provider->Schema();
   auto config = cty::DecodeJson(config_json, framework::ImpliedType(schema));
   if (!config) throw std::runtime_error(config.error().message);
   const auto value = cty::Transform(*config, [](const cty::Path&, const cty::Value& part) {
-    return part.kind() == cty::Value::Kind::kString && part.AsString() == "<unknown>" ? cty::Value::Unknown() : part;
+    return part.kind() == cty::Value::Kind::kString && part.AsString() == "<unknown>"
+               ? cty::Value::Unknown()
+               : part;
   });
   framework::ConfigureResponse response;
   provider->Configure({{}, log, clock, "1.11.4", value, {}}, response);
@@ -51,7 +55,9 @@ Configured Configure(const Environment& environment, const std::string& config_j
 const Environment kFull = {"http://env.test:1", "env-token", "env-ns"};
 
 TEST(ProviderConfigure, TheConfigurationWinsOverTheEnvironment) {
-  auto done = Configure(kFull, R"({"endpoint":"https://hcl.test","token":"hcl-token","namespace":"hcl-ns","request_timeout_sec":7,"max_retries":2})");
+  auto done = Configure(
+      kFull,
+      R"({"endpoint":"https://hcl.test","token":"hcl-token","namespace":"hcl-ns","request_timeout_sec":7,"max_retries":2})");
   ASSERT_EQ(done.options.size(), 1u) << done.diagnostics.ToString();
   EXPECT_EQ(done.options[0].endpoint, "https://hcl.test");
   EXPECT_EQ(done.options[0].token.Reveal(), "hcl-token");
@@ -78,7 +84,8 @@ TEST(ProviderConfigure, MissingSettingsNameAttributeAndVariable) {
 }
 
 TEST(ProviderConfigure, UnknownValuesNeverFallBack) {
-  for (const char* config : {R"({"endpoint":"<unknown>"})", R"({"token":"<unknown>"})", R"({"ca_file":"<unknown>"})"}) {
+  for (const char* config :
+       {R"({"endpoint":"<unknown>"})", R"({"token":"<unknown>"})", R"({"ca_file":"<unknown>"})"}) {
     const auto done = Configure(kFull, config);
     EXPECT_TRUE(done.diagnostics.empty()) << done.diagnostics.ToString();
     EXPECT_TRUE(done.options.empty()) << config;
@@ -86,12 +93,15 @@ TEST(ProviderConfigure, UnknownValuesNeverFallBack) {
   }
   EXPECT_EQ(Configure(kFull, R"({"namespace":"<unknown>"})").default_namespace, std::nullopt);
   // What is missing is missing all the same.
-  EXPECT_TRUE(HasError(Configure({}, R"({"endpoint":"<unknown>"})").diagnostics, "token", "SLESS_TOKEN"));
+  EXPECT_TRUE(
+      HasError(Configure({}, R"({"endpoint":"<unknown>"})").diagnostics, "token", "SLESS_TOKEN"));
 }
 
 TEST(ProviderConfigure, WrongValues) {
-  EXPECT_TRUE(HasError(Configure({"http://a", "b", "No_Label"}, "{}").diagnostics, "namespace", "SLESS_NAMESPACE"));
-  EXPECT_TRUE(HasError(Configure(kFull, R"({"ca_file":"/no/such/file.pem"})").diagnostics, "ca_file", "/no/such/file.pem"));
+  EXPECT_TRUE(HasError(Configure({"http://a", "b", "No_Label"}, "{}").diagnostics, "namespace",
+                       "SLESS_NAMESPACE"));
+  EXPECT_TRUE(HasError(Configure(kFull, R"({"ca_file":"/no/such/file.pem"})").diagnostics,
+                       "ca_file", "/no/such/file.pem"));
   // A real client refuses what is no URL, also from the environment where no validator sees it.
   base::NullLogger log;
   base::SystemClock clock;
@@ -99,7 +109,8 @@ TEST(ProviderConfigure, WrongValues) {
   const auto provider = MakeProvider({"nonsense", "secret-token", ""});
   const auto config = cty::NullObject(framework::ImpliedType(provider->Schema()));
   provider->Configure({{}, log, clock, "", config, {}}, response);
-  EXPECT_TRUE(HasError(response.diagnostics, "endpoint", "SLESS_ENDPOINT")) << response.diagnostics.ToString();
+  EXPECT_TRUE(HasError(response.diagnostics, "endpoint", "SLESS_ENDPOINT"))
+      << response.diagnostics.ToString();
   EXPECT_EQ(response.diagnostics.ToString().find("secret-token"), std::string::npos);
 }
 
@@ -124,13 +135,16 @@ TEST(ProviderValidate, Table) {
     const auto config = cty::DecodeJson(row.config, engine.catalog().provider_type());
     ASSERT_TRUE(config.has_value());
     const auto diagnostics = framework::engine::ValidateProvider(engine, *config);
-    EXPECT_TRUE(HasError(diagnostics, row.path, row.text)) << row.config << ": " << diagnostics.ToString();
+    EXPECT_TRUE(HasError(diagnostics, row.path, row.text))
+        << row.config << ": " << diagnostics.ToString();
   }
 }
 
 TEST(ProviderSchema, KeepsTheHostsRules) {
   const auto provider = MakeProvider();
-  for (const auto& breach : framework::ValidateSchema(provider->Schema(), framework::SchemaUse::kProvider)) ADD_FAILURE() << breach;
+  for (const auto& breach :
+       framework::ValidateSchema(provider->Schema(), framework::SchemaUse::kProvider))
+    ADD_FAILURE() << breach;
 }
 
 }  // namespace

@@ -31,16 +31,19 @@ std::map<std::string, std::string> AllVariables() {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const auto equals = text.find('=');
-    if (equals != std::string_view::npos) all.emplace(text.substr(0, equals), text.substr(equals + 1));
+    if (equals != std::string_view::npos)
+      all.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return all;
 }
 
 /// What pip and npm may see of our environment: registries, proxies, certificates.
-std::map<std::string, std::string> RegistryVariables(const std::map<std::string, std::string>& all) {
+std::map<std::string, std::string> RegistryVariables(
+    const std::map<std::string, std::string>& all) {
   constexpr std::array<std::string_view, 3> kPrefixes{"PIP_", "NPM_CONFIG_", "npm_config_"};
   constexpr std::array<std::string_view, 2> kSuffixes{"_PROXY", "_proxy"};
-  constexpr std::array<std::string_view, 3> kNames{"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"};
+  constexpr std::array<std::string_view, 3> kNames{"SSL_CERT_FILE", "SSL_CERT_DIR",
+                                                   "NODE_EXTRA_CA_CERTS"};
   std::map<std::string, std::string> some;
   for (const auto& [name, value] : all) {
     bool take = std::find(kNames.begin(), kNames.end(), name) != kNames.end();
@@ -51,23 +54,30 @@ std::map<std::string, std::string> RegistryVariables(const std::map<std::string,
   return some;
 }
 
-/// --data-dir and the like: every setting is a flag; values go to config, which knows types and bounds.
+/// --data-dir and the like: every setting is a flag; values go to config, which knows types and
+/// bounds.
 struct Flags {
   std::map<std::string, std::string> values;
   std::map<std::string, bool> switches;
   std::string config_file;
 
   void AddTo(CLI::App& command) {
-    command.add_option("--config", config_file, "YAML file with settings; environment variables and flags win over it")->type_name("FILE");
+    command
+        .add_option("--config", config_file,
+                    "YAML file with settings; environment variables and flags win over it")
+        ->type_name("FILE");
     for (const auto& setting : config::Settings()) {
-      const auto help = fmt::format("{}{}{} [{}]", setting.text, setting.allowed.empty() ? "" : " (" + setting.allowed + ")",
-                                    setting.fallback.empty() || setting.type == "switch" ? "" : ", default " + setting.fallback,
-                                    config::EnvironmentName(setting.name));
+      const auto help = fmt::format(
+          "{}{}{} [{}]", setting.text, setting.allowed.empty() ? "" : " (" + setting.allowed + ")",
+          setting.fallback.empty() || setting.type == "switch" ? ""
+                                                               : ", default " + setting.fallback,
+          config::EnvironmentName(setting.name));
       const auto flag = config::FlagName(setting.name);
       if (setting.type == "switch") {
         command.add_flag(flag, switches[setting.name], help);
       } else {
-        command.add_option(flag, values[setting.name], help)->type_name(setting.type == "number" ? "N" : "TEXT");
+        command.add_option(flag, values[setting.name], help)
+            ->type_name(setting.type == "number" ? "N" : "TEXT");
       }
     }
   }
@@ -80,7 +90,9 @@ struct Flags {
       std::ifstream file(config_file);
       std::stringstream text;
       text << file.rdbuf();
-      if (!file) return base::Err(base::Code::kInvalidArgument, fmt::format("cannot read the configuration file {}", config_file));
+      if (!file)
+        return base::Err(base::Code::kInvalidArgument,
+                         fmt::format("cannot read the configuration file {}", config_file));
       sources.file_text = text.str();
     }
     for (const auto& [name, value] : values) {
@@ -100,14 +112,20 @@ int Fail(const base::Error& error) {
 
 int Serve(const config::Options& options) {
   const auto variables = AllVariables();
-  const auto get = [&](const std::string& name) { return variables.contains(name) ? variables.at(name) : std::string(); };
+  const auto get = [&](const std::string& name) {
+    return variables.contains(name) ? variables.at(name) : std::string();
+  };
   std::error_code error;
   app::Environment environment;
-  environment.exe_dir = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
-  environment.path = get("PATH").empty() ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" : get("PATH");
+  environment.exe_dir =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
+  environment.path = get("PATH").empty()
+                         ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+                         : get("PATH");
   environment.home = get("HOME");
   environment.registries = RegistryVariables(variables);
-  base::JsonLogger log(STDERR_FILENO, base::ParseLevel(options.log_level, base::Level::kInfo), base::JsonLogger::Keys::kPlain);
+  base::JsonLogger log(STDERR_FILENO, base::ParseLevel(options.log_level, base::Level::kInfo),
+                       base::JsonLogger::Keys::kPlain);
   app::BlockSignals();
   return app::ServeUntilSignal(options, std::move(environment), log);
 }
@@ -116,7 +134,9 @@ int Serve(const config::Options& options) {
 
 int main(int argc, char** argv) {
   umask(077);
-  CLI::App cli{"slessd runs functions: it builds them, serves them over HTTP, on a schedule and as jobs.", "slessd"};
+  CLI::App cli{
+      "slessd runs functions: it builds them, serves them over HTTP, on a schedule and as jobs.",
+      "slessd"};
   cli.set_version_flag("--version", std::string("slessd ") + SLESS_VERSION);
   cli.require_subcommand(1);
 
@@ -126,17 +146,25 @@ int main(int argc, char** argv) {
   auto* show = cli.add_subcommand("config", "Print the settings in effect as a configuration file");
   config_flags.AddTo(*show);
 
-  auto* token = cli.add_subcommand("token", "Make, list and delete API tokens; works beside a running server");
+  auto* token = cli.add_subcommand(
+      "token", "Make, list and delete API tokens; works beside a running server");
   token->require_subcommand(1);
   std::string data_dir, name;
-  auto* create = token->add_subcommand("create", "Make a token and print it; it cannot be read again later");
+  auto* create =
+      token->add_subcommand("create", "Make a token and print it; it cannot be read again later");
   auto* list = token->add_subcommand("list", "Print names and times of the tokens");
-  auto* remove = token->add_subcommand("delete", "Delete a token; a running server refuses it within ten seconds");
+  auto* remove = token->add_subcommand(
+      "delete", "Delete a token; a running server refuses it within ten seconds");
   for (auto* command : {create, list, remove}) {
-    command->add_option("--data-dir", data_dir, "the server's data folder [SLESS_DATA_DIR]")->required()->envname("SLESS_DATA_DIR")->type_name("DIR");
+    command->add_option("--data-dir", data_dir, "the server's data folder [SLESS_DATA_DIR]")
+        ->required()
+        ->envname("SLESS_DATA_DIR")
+        ->type_name("DIR");
   }
   for (auto* command : {create, remove}) {
-    command->add_option("--name", name, "name of the token: letters a-z, digits, '-'")->required()->type_name("NAME");
+    command->add_option("--name", name, "name of the token: letters a-z, digits, '-'")
+        ->required()
+        ->type_name("NAME");
   }
 
   try {
@@ -151,7 +179,9 @@ int main(int argc, char** argv) {
     fmt::print("{}", config::ToYaml(*options));
     return 0;
   }
-  const auto text = *create ? app::CreateToken(data_dir, name) : *list ? app::ListTokens(data_dir) : app::DeleteToken(data_dir, name);
+  const auto text = *create ? app::CreateToken(data_dir, name)
+                    : *list ? app::ListTokens(data_dir)
+                            : app::DeleteToken(data_dir, name);
   if (!text) return Fail(text.error());
   fmt::print("{}", *text);
   return 0;

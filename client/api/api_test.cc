@@ -45,7 +45,8 @@ TEST(Fields, ErrorsHaveThePointer) {
 
 TEST(Fields, ErrorsNeverRepeatAMegabyte) {
   const std::string name(1'000'000, 'x');
-  for (const auto& text : {"{\"spec\":{\"" + name + "\":1}}", "{\"spec\":{\"environment\":{\"" + name + "\":1}}}"}) {
+  for (const auto& text :
+       {"{\"spec\":{\"" + name + "\":1}}", "{\"spec\":{\"environment\":{\"" + name + "\":1}}}"}) {
     const auto result = FromJsonText<Function>(text, Unknown::kError);
     ASSERT_FALSE(result.has_value());
     EXPECT_LT(result.error().message.size() + result.error().field.size(), 2000u);

@@ -19,10 +19,12 @@ struct Row {
 };
 // From status to code the first row with that status wins.
 constexpr std::array kTable{
-    Row{Code::kInvalidArgument, 400},   Row{Code::kUnauthenticated, 401},    Row{Code::kPermissionDenied, 403},
-    Row{Code::kNotFound, 404},          Row{Code::kAlreadyExists, 409},      Row{Code::kAborted, 412},
-    Row{Code::kTooLarge, 413},          Row{Code::kFailedPrecondition, 422}, Row{Code::kResourceExhausted, 429},
-    Row{Code::kCancelled, 499},         Row{Code::kInternal, 500},           Row{Code::kUnimplemented, 501},
+    Row{Code::kInvalidArgument, 400},   Row{Code::kUnauthenticated, 401},
+    Row{Code::kPermissionDenied, 403},  Row{Code::kNotFound, 404},
+    Row{Code::kAlreadyExists, 409},     Row{Code::kAborted, 412},
+    Row{Code::kTooLarge, 413},          Row{Code::kFailedPrecondition, 422},
+    Row{Code::kResourceExhausted, 429}, Row{Code::kCancelled, 499},
+    Row{Code::kInternal, 500},          Row{Code::kUnimplemented, 501},
     Row{Code::kUnavailable, 503},       Row{Code::kDeadlineExceeded, 504},
 };
 
@@ -75,11 +77,13 @@ base::Error ErrorFromBody(int http_status, std::string_view body) {
         if (line.is_string()) error.source.log_tail.push_back(line.get<std::string>());
       }
     }
-    if (!error.message.empty()) return error;  // an error that says nothing is told as whatever the body is
+    if (!error.message.empty())
+      return error;  // an error that says nothing is told as whatever the body is
   }
   const auto shown = base::Trim(body);
-  error.message = shown.empty() ? fmt::format("HTTP status {} with an empty body", http_status)
-                                : fmt::format("HTTP status {}: {}", http_status, base::Truncate(shown, 200));
+  error.message = shown.empty()
+                      ? fmt::format("HTTP status {} with an empty body", http_status)
+                      : fmt::format("HTTP status {}: {}", http_status, base::Truncate(shown, 200));
   return error;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// Code ⇄ HTTP status ⇄ JSON body {"code","message","field","reason","file","line","logTail"}. The only such table.
+// Code ⇄ HTTP status ⇄ JSON body {"code","message","field","reason","file","line","logTail"}. The
+// only such table.
 
 #include <string>
 
@@ -12,8 +13,8 @@ namespace sless::api {
 int HttpStatus(base::Code code);
 /// The JSON body of an error answer; members that are empty are left out.
 std::string ErrorBody(const base::Error& error);
-/// Reads an error answer. A body that is not ours (a proxy's page) gives a code chosen by `http_status` and a message that
-/// shows its first 200 characters.
+/// Reads an error answer. A body that is not ours (a proxy's page) gives a code chosen by
+/// `http_status` and a message that shows its first 200 characters.
 base::Error ErrorFromBody(int http_status, std::string_view body);
 
 }  // namespace sless::api

@@ -1,6 +1,7 @@
 #pragma once
 
-// Visitors over the Fields() declarations: JSON both ways. Include in .cc files only, it brings <nlohmann/json.hpp>.
+// Visitors over the Fields() declarations: JSON both ways. Include in .cc files only, it brings
+// <nlohmann/json.hpp>.
 
 #include <fmt/format.h>
 
@@ -12,12 +13,13 @@
 
 #include "client/api/object.h"
 #include "client/base/json.h"
-#include "client/base/strings.h"
 #include "client/base/result.h"
+#include "client/base/strings.h"
 
 namespace sless::api {
 
-/// Unknown JSON members: an error when the server reads a request, ignored when a client reads a response.
+/// Unknown JSON members: an error when the server reads a request, ignored when a client reads a
+/// response.
 enum class Unknown { kError, kIgnore };
 
 namespace fields_internal {
@@ -62,10 +64,12 @@ class Writer {
   nlohmann::json out = nlohmann::json::object();
 };
 
-/// RFC 6901 escaping of one reference token. Cut where it is longer than any real name: an error never repeats a megabyte.
+/// RFC 6901 escaping of one reference token. Cut where it is longer than any real name: an error
+/// never repeats a megabyte.
 inline std::string Token(std::string_view name) {
   std::string out;
-  for (const char c : base::Truncate(name, 256)) out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  for (const char c : base::Truncate(name, 256))
+    out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
   return out;
 }
 
@@ -85,9 +89,11 @@ class Reader {
   }
 
   template <class T>
-  static base::Status ReadValue(const nlohmann::json& in, const std::string& path, Unknown unknown, T& value) {
+  static base::Status ReadValue(const nlohmann::json& in, const std::string& path, Unknown unknown,
+                                T& value) {
     const auto wrong = [&](std::string_view want) {
-      return base::Err(base::Code::kInvalidArgument, fmt::format("want {}, got {}", want, in.type_name()), path);
+      return base::Err(base::Code::kInvalidArgument,
+                       fmt::format("want {}, got {}", want, in.type_name()), path);
     };
     if constexpr (std::is_same_v<T, std::string>) {
       if (!in.is_string()) return wrong("a string");
@@ -96,7 +102,8 @@ class Reader {
       if (!in.is_boolean()) return wrong("a boolean");
       value = in.get<bool>();
     } else if constexpr (std::is_integral_v<T>) {
-      if (!in.is_number_integer() || (in.is_number_unsigned() && in.get<uint64_t>() > uint64_t(INT64_MAX))) {
+      if (!in.is_number_integer() ||
+          (in.is_number_unsigned() && in.get<uint64_t>() > uint64_t(INT64_MAX))) {
         return wrong("a whole number of 64 bits");
       }
       value = in.get<int64_t>();
@@ -138,7 +145,8 @@ class Reader {
       for (const auto& name : known_) found = found || name == key;
       if (!found) {
         return base::Err(base::Code::kInvalidArgument,
-                         fmt::format("unknown field \"{}\"; known: {}", base::Truncate(key, 256), fmt::join(known_, ", ")),
+                         fmt::format("unknown field \"{}\"; known: {}", base::Truncate(key, 256),
+                                     fmt::join(known_, ", ")),
                          path_ + "/" + Token(key));
       }
     }
@@ -166,8 +174,8 @@ std::string ToJsonText(const T& value) {
   return base::DumpJson(ToJson(value));
 }
 
-/// Reads a type with Fields(); members that are absent or null keep their defaults. `path` is the JSON pointer of `in`,
-/// used in Error.field. Error: kInvalidArgument.
+/// Reads a type with Fields(); members that are absent or null keep their defaults. `path` is the
+/// JSON pointer of `in`, used in Error.field. Error: kInvalidArgument.
 template <class T>
 base::Result<T> FromJson(const nlohmann::json& in, Unknown unknown, const std::string& path = "") {
   T value{};

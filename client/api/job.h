@@ -7,39 +7,41 @@
 namespace sless::api {
 
 struct JobSpec {
-  std::string function;               ///< name of the function, same namespace
-  std::string event_json = "{}";      ///< JSON text, given to the handler as it is
-  int64_t run_id = 0;                 ///< 0: nothing runs; a raised number runs once
-  int64_t wait_timeout_sec = 300;     ///< how long the client waits; no effect on the run
-  int64_t max_retries = 0;            ///< further attempts after a failed one
+  std::string function;            ///< name of the function, same namespace
+  std::string event_json = "{}";   ///< JSON text, given to the handler as it is
+  int64_t run_id = 0;              ///< 0: nothing runs; a raised number runs once
+  int64_t wait_timeout_sec = 300;  ///< how long the client waits; no effect on the run
+  int64_t max_retries = 0;         ///< further attempts after a failed one
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
     visit("function", self.function, Doc{"name of the function in the same namespace"});
     visit("eventJson", self.event_json, Doc{"JSON text, the event that the handler gets"});
     visit("runId", self.run_id, Doc{"0 runs nothing; a raised number runs once", "", 0, INT64_MAX});
-    visit("waitTimeoutSec", self.wait_timeout_sec, Doc{"how long the client waits; no effect on the run", "", 1, 86400});
+    visit("waitTimeoutSec", self.wait_timeout_sec,
+          Doc{"how long the client waits; no effect on the run", "", 1, 86400});
     visit("maxRetries", self.max_retries, Doc{"further attempts after a failed one", "", 0, 10});
   }
   bool operator==(const JobSpec&) const = default;
 };
 
 struct JobStatus {
-  std::string phase = "Pending";      ///< Pending | Running | Succeeded | Failed | Skipped
+  std::string phase = "Pending";  ///< Pending | Running | Succeeded | Failed | Skipped
   int64_t observed_generation = 0;
-  int64_t run_id = 0;                 ///< the run that the rest speaks of; 0 where Skipped
-  int64_t last_run_id = 0;            ///< highest run_id that ever ran
-  std::string result_json;            ///< what the handler returned, JSON text; "" if none
+  int64_t run_id = 0;       ///< the run that the rest speaks of; 0 where Skipped
+  int64_t last_run_id = 0;  ///< highest run_id that ever ran
+  std::string result_json;  ///< what the handler returned, JSON text; "" if none
   std::optional<Failure> failure;
-  std::string log_tail;               ///< last 30 lines of the run's log
-  int64_t attempts = 0;               ///< under this run_id
-  std::string started_at;             ///< RFC 3339, of the last attempt
+  std::string log_tail;    ///< last 30 lines of the run's log
+  int64_t attempts = 0;    ///< under this run_id
+  std::string started_at;  ///< RFC 3339, of the last attempt
   std::string finished_at;
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
     visit("phase", self.phase, Doc{"where it stands", "Pending|Running|Succeeded|Failed|Skipped"});
-    visit("observedGeneration", self.observed_generation, Doc{"the generation that phase speaks of"});
+    visit("observedGeneration", self.observed_generation,
+          Doc{"the generation that phase speaks of"});
     visit("runId", self.run_id, Doc{"the run that the rest speaks of"});
     visit("lastRunId", self.last_run_id, Doc{"the highest runId that ever ran"});
     visit("resultJson", self.result_json, Doc{"what the handler returned, JSON text"});
@@ -55,16 +57,17 @@ struct JobStatus {
 inline constexpr std::string_view kKindJob = "Job";
 using Job = Object<JobSpec, JobStatus>;
 
-/// One run of a job or one fire of a cron trigger. Its name is its idempotency key: "<job>.<runId>" or
+/// One run of a job or one fire of a cron trigger. Its name is its idempotency key: "<job>.<runId>"
+/// or
 /// "<trigger>.<planned unix seconds>.cron", so that no run and no fire can exist twice.
 struct RunSpec {
-  std::string owner_kind;             ///< Job | Trigger
-  std::string owner;                  ///< name of the job or trigger
+  std::string owner_kind;  ///< Job | Trigger
+  std::string owner;       ///< name of the job or trigger
   std::string function;
   std::string event_json;
-  int64_t run_id = 0;                 ///< jobs: the runId; cron: planned time in unix seconds
-  int64_t max_attempts = 1;           ///< attempts allowed now; raised by a retry
-  bool serial = false;                ///< begins only when earlier runs of its owner have ended
+  int64_t run_id = 0;        ///< jobs: the runId; cron: planned time in unix seconds
+  int64_t max_attempts = 1;  ///< attempts allowed now; raised by a retry
+  bool serial = false;       ///< begins only when earlier runs of its owner have ended
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
@@ -80,10 +83,11 @@ struct RunSpec {
 };
 
 struct RunStatus {
-  std::string phase = "Pending";      ///< Pending | Running | Succeeded | Failed
-  int64_t attempt = 0;                ///< attempts begun
-  std::string server;                 ///< id of the slessd process that runs it; another id means it was interrupted
-  std::string request_id;             ///< of the last attempt; log lines carry it
+  std::string phase = "Pending";  ///< Pending | Running | Succeeded | Failed
+  int64_t attempt = 0;            ///< attempts begun
+  std::string
+      server;  ///< id of the slessd process that runs it; another id means it was interrupted
+  std::string request_id;  ///< of the last attempt; log lines carry it
   std::string result_json;
   std::optional<Failure> failure;
   std::string log_tail;

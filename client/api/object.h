@@ -2,7 +2,8 @@
 
 // What every API object has: key, metadata, and the JSON form
 //   {"kind": …, "metadata": {…}, "spec": {…}, "status": {…}}.
-// Data, no behaviour. Each field is declared once, in Fields(); JSON, OpenAPI and field docs are visitors (fields.h).
+// Data, no behaviour. Each field is declared once, in Fields(); JSON, OpenAPI and field docs are
+// visitors (fields.h).
 
 #include <compare>
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace sless::api {
 
-/// What a field means, for OpenAPI and the field docs. `values` lists the allowed words, separated by '|'.
+/// What a field means, for OpenAPI and the field docs. `values` lists the allowed words, separated
+/// by '|'.
 struct Doc {
   std::string_view text;
   std::string_view values = "";
@@ -22,7 +24,8 @@ struct Doc {
   bool sensitive = false;
 };
 
-/// Names one object. `ns` and `name` are DNS labels (RFC 1123, 1 to 63 characters) for the public kinds.
+/// Names one object. `ns` and `name` are DNS labels (RFC 1123, 1 to 63 characters) for the public
+/// kinds.
 struct ObjectKey {
   std::string kind;  ///< "Function", "Trigger", "Job"; server-only: "Run", "Revision", "Token"
   std::string ns;
@@ -37,12 +40,12 @@ struct ObjectKey {
 struct Metadata {
   std::string ns;
   std::string name;
-  std::string uid;               ///< set by the server, never reused
-  int64_t generation = 0;        ///< raised by each change of spec
-  std::string resource_version;  ///< changes with every write; opaque
-  std::string created_at;        ///< RFC 3339
-  std::string updated_at;        ///< RFC 3339, last change of spec
-  std::string deletion_requested_at;  ///< RFC 3339; not empty: being deleted
+  std::string uid;                                 ///< set by the server, never reused
+  int64_t generation = 0;                          ///< raised by each change of spec
+  std::string resource_version;                    ///< changes with every write; opaque
+  std::string created_at;                          ///< RFC 3339
+  std::string updated_at;                          ///< RFC 3339, last change of spec
+  std::string deletion_requested_at;               ///< RFC 3339; not empty: being deleted
   std::map<std::string, std::string> annotations;  ///< kept as they are, no effect on what runs
 
   template <class Self, class Visitor>
@@ -55,22 +58,25 @@ struct Metadata {
           Doc{"changes with every write; send it back to change only what you have read"});
     visit("createdAt", self.created_at, Doc{"RFC 3339"});
     visit("updatedAt", self.updated_at, Doc{"RFC 3339, last change of spec"});
-    visit("deletionRequestedAt", self.deletion_requested_at, Doc{"RFC 3339; not empty while the object is being deleted"});
+    visit("deletionRequestedAt", self.deletion_requested_at,
+          Doc{"RFC 3339; not empty while the object is being deleted"});
     visit("annotations", self.annotations, Doc{"notes of the client; no effect on what runs"});
   }
   bool operator==(const Metadata&) const = default;
 };
 
-/// Annotation of an object whose creating client has not yet seen it ready: a repeated create may take it over.
-/// The client removes it when its create has ended well, so that an interrupted create never needs hand work.
+/// Annotation of an object whose creating client has not yet seen it ready: a repeated create may
+/// take it over. The client removes it when its create has ended well, so that an interrupted
+/// create never needs hand work.
 inline constexpr std::string_view kCreatingAnnotation = "sless.dev/creating";
 
 /// Why something failed, and where in the user's code.
 struct Failure {
-  std::string reason;   ///< BuildFailed, StartFailed, SourceMissing, Timeout, HandlerError, Interrupted, …
+  std::string
+      reason;  ///< BuildFailed, StartFailed, SourceMissing, Timeout, HandlerError, Interrupted, …
   std::string message;
-  std::string file;     ///< relative to the function's root
-  int64_t line = 0;     ///< 1-based, 0 if not known
+  std::string file;                   ///< relative to the function's root
+  int64_t line = 0;                   ///< 1-based, 0 if not known
   std::vector<std::string> log_tail;  ///< at most 30 lines, oldest first
 
   template <class Self, class Visitor>

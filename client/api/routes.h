@@ -23,12 +23,13 @@ inline std::string ObjectPath(const ObjectKey& key) {
 inline std::string ListPath(std::string_view ns, std::string_view kind) {
   return "/v1/namespaces/" + std::string(ns) + "/" + std::string(Plural(kind));
 }
-/// HEAD: is the code there (200) or not (404); PUT: upload a zip of the tree. `hash` is "sha256:<64 hex>".
+/// HEAD: is the code there (200) or not (404); PUT: upload a zip of the tree. `hash` is "sha256:<64
+/// hex>".
 inline std::string CodePath(std::string_view ns, std::string_view hash) {
   return "/v1/namespaces/" + std::string(ns) + "/code/" + std::string(hash);
 }
-/// GET: runs of a job, newest first; POST {"runId","attempt"}: one more attempt of a failed run. Idempotent: `attempt` is the
-/// number that the attempt shall have.
+/// GET: runs of a job, newest first; POST {"runId","attempt"}: one more attempt of a failed run.
+/// Idempotent: `attempt` is the number that the attempt shall have.
 inline std::string RunsPath(std::string_view ns, std::string_view job) {
   return "/v1/namespaces/" + std::string(ns) + "/jobs/" + std::string(job) + "/runs";
 }

@@ -7,43 +7,48 @@
 namespace sless::api {
 
 struct HttpSpec {
-  std::string auth = "none";          ///< none | token
-  std::vector<std::string> methods;   ///< upper case; empty: all
-  std::string path = "/";             ///< prefix below /fn/{namespace}/{name}; the longest wins
+  std::string auth = "none";         ///< none | token
+  std::vector<std::string> methods;  ///< upper case; empty: all
+  std::string path = "/";            ///< prefix below /fn/{namespace}/{name}; the longest wins
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
     visit("auth", self.auth, Doc{"who may call: everybody, or who has a token", "none|token"});
     visit("methods", self.methods, Doc{"HTTP methods that are served; empty: all"});
-    visit("path", self.path, Doc{"prefix below the function's URL, whole segments; the longest of all triggers wins"});
+    visit("path", self.path,
+          Doc{"prefix below the function's URL, whole segments; the longest of all triggers wins"});
   }
   bool operator==(const HttpSpec&) const = default;
 };
 
 struct CronSpec {
-  std::string schedule;               ///< five fields as in POSIX crontab, or @hourly, @daily, …
-  std::string timezone = "UTC";       ///< IANA name
-  std::string payload;                ///< JSON text given to the handler as its event; "" means {}
-  std::string overlap = "skip";       ///< skip | queue | allow: what to do while the last run is still running
-  std::string misfire = "skip";       ///< skip | once | all: what to do with fires missed while slessd was down
+  std::string schedule;          ///< five fields as in POSIX crontab, or @hourly, @daily, …
+  std::string timezone = "UTC";  ///< IANA name
+  std::string payload;           ///< JSON text given to the handler as its event; "" means {}
+  std::string overlap =
+      "skip";  ///< skip | queue | allow: what to do while the last run is still running
+  std::string misfire =
+      "skip";  ///< skip | once | all: what to do with fires missed while slessd was down
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
-    visit("schedule", self.schedule, Doc{"five fields as in POSIX crontab, or @hourly, @daily, @weekly, @monthly, @yearly"});
+    visit("schedule", self.schedule,
+          Doc{"five fields as in POSIX crontab, or @hourly, @daily, @weekly, @monthly, @yearly"});
     visit("timezone", self.timezone, Doc{"IANA time zone name"});
     visit("payload", self.payload, Doc{"JSON text, the event that the handler gets"});
     visit("overlap", self.overlap, Doc{"while the last run still runs", "skip|queue|allow"});
-    visit("misfire", self.misfire, Doc{"for fires missed while the server was down", "skip|once|all"});
+    visit("misfire", self.misfire,
+          Doc{"for fires missed while the server was down", "skip|once|all"});
   }
   bool operator==(const CronSpec&) const = default;
 };
 
 struct TriggerSpec {
-  std::string function;               ///< name of the function, same namespace
-  std::string type;                   ///< http | cron
+  std::string function;  ///< name of the function, same namespace
+  std::string type;      ///< http | cron
   bool enabled = true;
-  std::optional<HttpSpec> http;       ///< set where type is http
-  std::optional<CronSpec> cron;       ///< set where type is cron
+  std::optional<HttpSpec> http;  ///< set where type is http
+  std::optional<CronSpec> cron;  ///< set where type is cron
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
@@ -57,18 +62,20 @@ struct TriggerSpec {
 };
 
 struct TriggerStatus {
-  std::string phase = "Pending";      ///< Pending | Ready | Disabled | Failed
+  std::string phase = "Pending";  ///< Pending | Ready | Disabled | Failed
   int64_t observed_generation = 0;
   std::optional<Failure> failure;
-  std::string url;                    ///< http: absolute; cron: ""
-  std::vector<std::string> next_runs; ///< cron: the next five fires, RFC 3339
-  std::string last_fire;              ///< cron: RFC 3339 of the last planned time that was looked at, "" if none
-  int64_t skipped = 0;                ///< cron: fires skipped by overlap or misfire
+  std::string url;                     ///< http: absolute; cron: ""
+  std::vector<std::string> next_runs;  ///< cron: the next five fires, RFC 3339
+  std::string
+      last_fire;        ///< cron: RFC 3339 of the last planned time that was looked at, "" if none
+  int64_t skipped = 0;  ///< cron: fires skipped by overlap or misfire
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
     visit("phase", self.phase, Doc{"where it stands", "Pending|Ready|Disabled|Failed"});
-    visit("observedGeneration", self.observed_generation, Doc{"the generation that phase speaks of"});
+    visit("observedGeneration", self.observed_generation,
+          Doc{"the generation that phase speaks of"});
     visit("failure", self.failure, Doc{"why, where phase is Failed"});
     visit("url", self.url, Doc{"http: where it answers"});
     visit("nextRuns", self.next_runs, Doc{"cron: the next five fires"});

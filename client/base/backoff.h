@@ -4,11 +4,12 @@
 
 namespace sless::base {
 
-/// Exponential waits with full jitter: wait n is random in [first * 2^n / 2, first * 2^n], at most `max`.
-/// Not thread-safe: one per retry loop.
+/// Exponential waits with full jitter: wait n is random in [first * 2^n / 2, first * 2^n], at most
+/// `max`. Not thread-safe: one per retry loop.
 class Backoff {
  public:
-  Backoff(std::chrono::milliseconds first, std::chrono::milliseconds max) : next_(first), max_(max) {}
+  Backoff(std::chrono::milliseconds first, std::chrono::milliseconds max)
+      : next_(first), max_(max) {}
   /// The next wait.
   std::chrono::milliseconds Next();
 

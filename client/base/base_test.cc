@@ -19,22 +19,26 @@ TEST(Time, RoundTrips) {
 }
 
 TEST(Time, RejectsWhatIsNotATime) {
-  for (const char* bad : {"", "2026", "2026-02-30T00:00:00Z", "2026-01-01T25:00:00Z", "2026-01-01T00:00:00",
-                          "2026-01-01T00:00:00.Z", "2026-01-01T00:00:00Zx", "0001-01-01T00:00:00Z",
-                          "9999-12-31T23:59:59Z", "2026-01-01T-1:00:00Z", "2026-01-01T 1:00:00Z", "2026-01-01T00:00:00+-1:00"}) {
+  for (const char* bad : {"", "2026", "2026-02-30T00:00:00Z", "2026-01-01T25:00:00Z",
+                          "2026-01-01T00:00:00", "2026-01-01T00:00:00.Z", "2026-01-01T00:00:00Zx",
+                          "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-01-01T-1:00:00Z",
+                          "2026-01-01T 1:00:00Z", "2026-01-01T00:00:00+-1:00"}) {
     EXPECT_FALSE(ParseTime(bad)) << bad;
   }
 }
 
 TEST(Json, ErrorNamesLineAndColumn) {
-  EXPECT_THAT(ParseJson("{\n  \"a\": ,\n}"), IsError(Code::kInvalidArgument, testing::HasSubstr("line 2")));
+  EXPECT_THAT(ParseJson("{\n  \"a\": ,\n}"),
+              IsError(Code::kInvalidArgument, testing::HasSubstr("line 2")));
   EXPECT_THAT(ParseJson(""), IsError(Code::kInvalidArgument, testing::HasSubstr("empty")));
-  EXPECT_THAT(ParseJson("1e999"), IsError(Code::kInvalidArgument, testing::HasSubstr("out of range")));
+  EXPECT_THAT(ParseJson("1e999"),
+              IsError(Code::kInvalidArgument, testing::HasSubstr("out of range")));
 }
 
 TEST(Json, DepthIsLimited) {
   EXPECT_THAT(ParseJson(std::string(100, '[') + std::string(100, ']')), IsOk());
-  EXPECT_THAT(ParseJson(std::string(100000, '[')), IsError(Code::kInvalidArgument, testing::HasSubstr("nested")));
+  EXPECT_THAT(ParseJson(std::string(100000, '[')),
+              IsError(Code::kInvalidArgument, testing::HasSubstr("nested")));
 }
 
 TEST(Json, EqualByMeaning) {
@@ -47,7 +51,8 @@ TEST(Json, EqualByMeaning) {
 
 TEST(Strings, DnsLabel) {
   EXPECT_EQ(DnsLabelProblem("a-1"), "");
-  for (const std::string bad : {"", "-a", "a-", "A", "a_b", "a.b", "ä"}) EXPECT_NE(DnsLabelProblem(bad), "") << bad;
+  for (const std::string bad : {"", "-a", "a-", "A", "a_b", "a.b", "ä"})
+    EXPECT_NE(DnsLabelProblem(bad), "") << bad;
   EXPECT_EQ(DnsLabelProblem(std::string(63, 'a')), "");
   EXPECT_NE(DnsLabelProblem(std::string(64, 'a')), "");
 }
@@ -59,12 +64,14 @@ TEST(Strings, Nearest) {
 
 TEST(Strings, Utf8AndTruncate) {
   EXPECT_TRUE(IsUtf8("aä€😀"));
-  for (const char* bad : {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"}) EXPECT_FALSE(IsUtf8(bad));
+  for (const char* bad : {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"})
+    EXPECT_FALSE(IsUtf8(bad));
   EXPECT_EQ(Truncate("aä", 2), "a…");
 }
 
 TEST(Strings, Base64AndPercent) {
-  for (const auto& text : std::vector<std::string>{"", "a", "ab", "abc", std::string("\0\xff", 2)}) {
+  for (const auto& text :
+       std::vector<std::string>{"", "a", "ab", "abc", std::string("\0\xff", 2)}) {
     EXPECT_EQ(*Base64Decode(Base64Encode(text)), text);
     EXPECT_EQ(*PercentDecode(PercentEncode(text)), text);
   }

@@ -25,8 +25,7 @@ std::string FormatTime(TimePoint time) {
   const hh_mm_ss clock{floor<milliseconds>(time - day)};
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", int(date.year()),
                      unsigned(date.month()), unsigned(date.day()), clock.hours().count(),
-                     clock.minutes().count(), clock.seconds().count(),
-                     clock.subseconds().count());
+                     clock.minutes().count(), clock.seconds().count(), clock.subseconds().count());
 }
 
 Result<TimePoint> ParseTime(std::string_view text) {
@@ -36,7 +35,9 @@ Result<TimePoint> ParseTime(std::string_view text) {
     return Err(Code::kInvalidArgument, fmt::format("want a time as in RFC 3339, got \"{}\"", text));
   };
   int y = 0, mo = 0, d = 0, h = 0, mi = 0, s = 0, used = 0;
-  if (!HasForm(copy, "dddd-dd-ddTdd:dd:dd") || std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &y, &mo, &d, &h, &mi, &s, &used) != 6) {
+  if (!HasForm(copy, "dddd-dd-ddTdd:dd:dd") ||
+      std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &y, &mo, &d, &h, &mi, &s, &used) !=
+          6) {
     return bad();
   }
   std::string_view rest = std::string_view(copy).substr(used);
@@ -58,7 +59,8 @@ Result<TimePoint> ParseTime(std::string_view text) {
     int oh = 0, om = 0, n = 0;
     char sign = 0;
     if (rest.empty() || !HasForm(rest.substr(1), "dd:dd") ||
-        std::sscanf(std::string(rest).c_str(), "%c%2d:%2d%n", &sign, &oh, &om, &n) != 3 || (sign != '+' && sign != '-') || size_t(n) != rest.size() || oh > 23 || om > 59) {
+        std::sscanf(std::string(rest).c_str(), "%c%2d:%2d%n", &sign, &oh, &om, &n) != 3 ||
+        (sign != '+' && sign != '-') || size_t(n) != rest.size() || oh > 23 || om > 59) {
       return bad();
     }
     offset = minutes((oh * 60 + om) * (sign == '-' ? -1 : 1));

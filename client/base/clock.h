@@ -47,7 +47,8 @@ struct Deadline {
 
 /// "2026-01-02T03:04:05.678Z": RFC 3339, UTC, milliseconds.
 std::string FormatTime(TimePoint time);
-/// Reads RFC 3339 with 0 to 9 fraction digits and "Z" or an offset, years 1678 to 2261. Error: kInvalidArgument.
+/// Reads RFC 3339 with 0 to 9 fraction digits and "Z" or an offset, years 1678 to 2261. Error:
+/// kInvalidArgument.
 Result<TimePoint> ParseTime(std::string_view text);
 
 }  // namespace sless::base

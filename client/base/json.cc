@@ -11,7 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-// Builds the value, or notes the first problem: nlohmann's own DOM parser has no depth limit and throws.
+// Builds the value, or notes the first problem: nlohmann's own DOM parser has no depth limit and
+// throws.
 class Reader : public nlohmann::json_sax<json> {
  public:
   explicit Reader(bool keep_number_text) : keep_number_text_(keep_number_text) {}
@@ -92,7 +93,8 @@ Result<json> Read(std::string_view text, bool keep_number_text) {
   Reader reader(keep_number_text);
   if (json::sax_parse(text.begin(), text.end(), &reader)) return std::move(reader.value);
   if (reader.too_deep) {
-    return Err(Code::kInvalidArgument, fmt::format("JSON is nested deeper than {} levels", kMaxJsonDepth));
+    return Err(Code::kInvalidArgument,
+               fmt::format("JSON is nested deeper than {} levels", kMaxJsonDepth));
   }
   if (reader.out_of_range_) return Err(Code::kInvalidArgument, "JSON has a number out of range");
   const size_t at = reader.position_ == 0 ? 0 : std::min(reader.position_ - 1, text.size());

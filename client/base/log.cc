@@ -22,7 +22,8 @@ constexpr size_t kMaxValue = 8192;
 
 }  // namespace
 
-void JsonLogger::Log(Level level, std::string_view message, std::initializer_list<LogField> fields) {
+void JsonLogger::Log(Level level, std::string_view message,
+                     std::initializer_list<LogField> fields) {
   if (level < least_) return;
   const auto now = std::chrono::system_clock::now();
   std::string time = FormatTime(now);
@@ -53,7 +54,8 @@ void JsonLogger::Log(Level level, std::string_view message, std::initializer_lis
         },
         field.value);
   }
-  const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string text =
+      line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   size_t done = 0;
   while (done < text.size()) {
     const ssize_t n = write(fd_, text.data() + done, text.size() - done);
@@ -65,7 +67,8 @@ void JsonLogger::Log(Level level, std::string_view message, std::initializer_lis
 
 Level ParseLevel(std::string_view name, Level fallback) {
   std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] == lower) return static_cast<Level>(i);
   }

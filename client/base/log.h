@@ -23,8 +23,8 @@ struct LogField {
   LogField(std::string_view k, bool v) : key(k), value(v) {}
   LogField(std::string_view k, double v) : key(k), value(v) {}
   template <class Int>
-    requires std::is_integral_v<Int>
-  LogField(std::string_view k, Int v) : key(k), value(static_cast<int64_t>(v)) {}
+  requires std::is_integral_v<Int> LogField(std::string_view k, Int v)
+      : key(k), value(static_cast<int64_t>(v)) {}
 
   std::string_view key;
   Value value;
@@ -34,17 +34,25 @@ struct LogField {
 class Logger {
  public:
   virtual ~Logger() = default;
-  virtual void Log(Level level, std::string_view message, std::initializer_list<LogField> fields) = 0;
+  virtual void Log(Level level, std::string_view message,
+                   std::initializer_list<LogField> fields) = 0;
 
-  void Trace(std::string_view m, std::initializer_list<LogField> f = {}) { Log(Level::kTrace, m, f); }
-  void Debug(std::string_view m, std::initializer_list<LogField> f = {}) { Log(Level::kDebug, m, f); }
+  void Trace(std::string_view m, std::initializer_list<LogField> f = {}) {
+    Log(Level::kTrace, m, f);
+  }
+  void Debug(std::string_view m, std::initializer_list<LogField> f = {}) {
+    Log(Level::kDebug, m, f);
+  }
   void Info(std::string_view m, std::initializer_list<LogField> f = {}) { Log(Level::kInfo, m, f); }
   void Warn(std::string_view m, std::initializer_list<LogField> f = {}) { Log(Level::kWarn, m, f); }
-  void Error(std::string_view m, std::initializer_list<LogField> f = {}) { Log(Level::kError, m, f); }
+  void Error(std::string_view m, std::initializer_list<LogField> f = {}) {
+    Log(Level::kError, m, f);
+  }
 };
 
 /// Writes JSON lines to a file descriptor: {"time":…,"level":…,"msg":…,fields}, or with hclog keys
-/// ("@timestamp" with six fraction digits, "@level", "@message", "@module") for a provider under Terraform.
+/// ("@timestamp" with six fraction digits, "@level", "@message", "@module") for a provider under
+/// Terraform.
 class JsonLogger final : public Logger {
  public:
   enum class Keys { kPlain, kHclog };

@@ -45,8 +45,9 @@ Code CodeFromName(std::string_view name) {
 }
 
 std::string ToString(const Error& error) {
-  return error.field.empty() ? fmt::format("{}: {}", CodeName(error.code), error.message)
-                             : fmt::format("{}: {}: {}", CodeName(error.code), error.field, error.message);
+  return error.field.empty()
+             ? fmt::format("{}: {}", CodeName(error.code), error.message)
+             : fmt::format("{}: {}: {}", CodeName(error.code), error.field, error.message);
 }
 
 }  // namespace sless::base

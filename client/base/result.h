@@ -10,7 +10,8 @@
 
 namespace sless::base {
 
-/// What the caller should do about an error, not where it came from. The names are those of gRPC's canonical codes.
+/// What the caller should do about an error, not where it came from. The names are those of gRPC's
+/// canonical codes.
 enum class Code {
   kInvalidArgument,     ///< the request is wrong whatever the state; fix it
   kNotFound,            ///< no such object
@@ -35,18 +36,21 @@ Code CodeFromName(std::string_view name);
 
 /// Where an error lies in the user's code, and what the code said last.
 struct SourceInfo {
-  std::string file;                  ///< relative to the function's root, "" if not known
-  int line = 0;                      ///< 1-based, 0 if not known
-  std::vector<std::string> log_tail; ///< last log lines, oldest first, at most 30
+  std::string file;                   ///< relative to the function's root, "" if not known
+  int line = 0;                       ///< 1-based, 0 if not known
+  std::vector<std::string> log_tail;  ///< last log lines, oldest first, at most 30
 };
 
-/// An error value. `message` says what was wanted and what was found, without secrets, without a final full stop.
+/// An error value. `message` says what was wanted and what was found, without secrets, without a
+/// final full stop.
 struct Error {
   Code code = Code::kInternal;
   std::string message;
-  std::string field;   ///< JSON pointer into the object ("/spec/cron/schedule"), "" if none; becomes the attribute path
-  std::string reason;  ///< stable CamelCase word for programs ("BuildFailed"), "" if the code says enough
-  SourceInfo source;   ///< filled for failures of user code
+  std::string field;  ///< JSON pointer into the object ("/spec/cron/schedule"), "" if none; becomes
+                      ///< the attribute path
+  std::string
+      reason;  ///< stable CamelCase word for programs ("BuildFailed"), "" if the code says enough
+  SourceInfo source;  ///< filled for failures of user code
 };
 
 /// "InvalidArgument: /spec/x: message", for logs and tests.
@@ -75,14 +79,14 @@ inline Status Ok() { return {}; }
 /// ASSIGN_OR_RETURN(auto x, F()): x = value of F(), or returns F()'s error from this function.
 #define ASSIGN_OR_RETURN(decl, expr) \
   SLESS_ASSIGN_OR_RETURN_IMPL(SLESS_CONCAT(result_, __LINE__), decl, expr)
-#define SLESS_ASSIGN_OR_RETURN_IMPL(tmp, decl, expr)                        \
-  auto tmp = (expr);                                                        \
+#define SLESS_ASSIGN_OR_RETURN_IMPL(tmp, decl, expr)                               \
+  auto tmp = (expr);                                                               \
   if (!tmp) return ::tl::unexpected<::sless::base::Error>(std::move(tmp).error()); \
   decl = std::move(*tmp)
 
 /// RETURN_IF_ERROR(F()): returns F()'s error from this function, if there is one.
-#define RETURN_IF_ERROR(expr)                                                              \
-  do {                                                                                     \
-    auto status_ = (expr);                                                                 \
+#define RETURN_IF_ERROR(expr)                                                                \
+  do {                                                                                       \
+    auto status_ = (expr);                                                                   \
     if (!status_) return ::tl::unexpected<::sless::base::Error>(std::move(status_).error()); \
   } while (0)

@@ -25,8 +25,8 @@ struct Failed {
   char step = '?';
 };
 
-// What the child needs, prepared before the fork: between fork and exec of a process with threads only async-signal-safe calls are
-// allowed, so no allocation.
+// What the child needs, prepared before the fork: between fork and exec of a process with threads
+// only async-signal-safe calls are allowed, so no allocation.
 struct Prepared {
   std::vector<char*> argv, env;
   std::vector<std::pair<int, int>> fds;  // second: number in the child
@@ -53,7 +53,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
 void MoveFds(Prepared& p) {
   // First all out of the way of the numbers that are wanted, then to their places.
   p.failed = fcntl(p.failed, F_DUPFD_CLOEXEC, p.highest + 1);
-  for (size_t i = 0; i < p.fds.size(); ++i) p.moved[i] = fcntl(p.fds[i].first, F_DUPFD_CLOEXEC, p.highest + 1);
+  for (size_t i = 0; i < p.fds.size(); ++i)
+    p.moved[i] = fcntl(p.fds[i].first, F_DUPFD_CLOEXEC, p.highest + 1);
   for (size_t i = 0; i < p.fds.size(); ++i) {
     if (p.moved[i] < 0 || dup2(p.moved[i], p.fds[i].second) < 0) Die(p.failed, 'f');
   }
@@ -112,7 +113,8 @@ std::string ExitStatus::Text() const {
 
 Result<Child> Spawn(const SpawnOptions& options) {
   const auto error = [&](const std::string& step, int number) {
-    return Err(Code::kInternal, fmt::format("cannot start {}: {}: {}", options.command.at(0), step, std::strerror(number)));
+    return Err(Code::kInternal, fmt::format("cannot start {}: {}: {}", options.command.at(0), step,
+                                            std::strerror(number)));
   };
   Prepared p;
   p.argv = Pointers(options.command);
@@ -126,7 +128,9 @@ Result<Child> Spawn(const SpawnOptions& options) {
     return error("opening descriptors", number);
   }
   for (int fd = 0; fd < 3; ++fd) {
-    if (std::none_of(p.fds.begin(), p.fds.end(), [&](const auto& pair) { return pair.second == fd; })) p.fds.emplace_back(null, fd);
+    if (std::none_of(p.fds.begin(), p.fds.end(),
+                     [&](const auto& pair) { return pair.second == fd; }))
+      p.fds.emplace_back(null, fd);
   }
   for (const auto& pair : p.fds) p.highest = std::max(p.highest, pair.second);
   p.moved.resize(p.fds.size());
@@ -167,7 +171,8 @@ void KillGroup(const Child& child) {
 std::optional<ExitStatus> Reap(Child& child) {
   siginfo_t seen{};
   if (child.pid <= 0) return std::nullopt;
-  if (waitid(P_PID, static_cast<id_t>(child.pid), &seen, WEXITED | WNOHANG | WNOWAIT) != 0 || seen.si_pid != child.pid) {
+  if (waitid(P_PID, static_cast<id_t>(child.pid), &seen, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      seen.si_pid != child.pid) {
     return std::nullopt;
   }
   return WaitFor(child);
@@ -175,7 +180,8 @@ std::optional<ExitStatus> Reap(Child& child) {
 
 ExitStatus WaitFor(Child& child) {
   siginfo_t seen{};
-  while (waitid(P_PID, static_cast<id_t>(child.pid), &seen, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  while (waitid(P_PID, static_cast<id_t>(child.pid), &seen, WEXITED | WNOWAIT) != 0 &&
+         errno == EINTR) {
   }
   kill(-child.pid, SIGKILL);  // what it left in its group; before the wait, which frees the number
   int status = 0;
@@ -186,9 +192,11 @@ ExitStatus WaitFor(Child& child) {
   return WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)} : ExitStatus{WEXITSTATUS(status), 0};
 }
 
-Result<CommandOutput> RunCommand(const SpawnOptions& options, Deadline deadline, const Clock& clock) {
+Result<CommandOutput> RunCommand(const SpawnOptions& options, Deadline deadline,
+                                 const Clock& clock) {
   int out[2];
-  if (pipe2(out, O_CLOEXEC) != 0) return Err(Code::kInternal, fmt::format("pipe: {}", std::strerror(errno)));
+  if (pipe2(out, O_CLOEXEC) != 0)
+    return Err(Code::kInternal, fmt::format("pipe: {}", std::strerror(errno)));
   SpawnOptions with = options;
   with.fds.emplace_back(out[1], 1);
   with.fds.emplace_back(out[1], 2);
@@ -208,7 +216,8 @@ Result<CommandOutput> RunCommand(const SpawnOptions& options, Deadline deadline,
     if (fd.revents != 0) {
       const ssize_t n = read(out[0], buffer, sizeof buffer);
       open = n > 0 || (n < 0 && errno == EINTR);
-      if (n > 0 && output.text.size() < 64 * 1024) output.text.append(buffer, static_cast<size_t>(n));
+      if (n > 0 && output.text.size() < 64 * 1024)
+        output.text.append(buffer, static_cast<size_t>(n));
     }
     if (open && deadline.Passed(clock)) {
       timed_out = true;
@@ -219,19 +228,24 @@ Result<CommandOutput> RunCommand(const SpawnOptions& options, Deadline deadline,
   // It may have closed its output and run on.
   while (!timed_out) {
     pollfd fd{child->pidfd, POLLIN, 0};
-    if (poll(&fd, 1, static_cast<int>(std::min<int64_t>(deadline.Left(clock).count() + 1, 1000))) > 0) break;
+    if (poll(&fd, 1, static_cast<int>(std::min<int64_t>(deadline.Left(clock).count() + 1, 1000))) >
+        0)
+      break;
     timed_out = deadline.Passed(clock);
   }
   if (timed_out) KillGroup(*child);
   output.exit = WaitFor(*child);
-  if (timed_out) return Err(Code::kDeadlineExceeded, fmt::format("{} did not end in time and was killed", options.command.at(0)));
+  if (timed_out)
+    return Err(Code::kDeadlineExceeded,
+               fmt::format("{} did not end in time and was killed", options.command.at(0)));
   return output;
 }
 
 std::string FindProgram(const std::string& name, const std::string& path) {
   const auto runnable = [](const std::string& file) {
     struct stat info {};
-    return stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(file.c_str(), X_OK) == 0;
+    return stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+           access(file.c_str(), X_OK) == 0;
   };
   if (name.find('/') != std::string::npos) return runnable(name) ? name : "";
   for (const auto& folder : Split(path, ':')) {

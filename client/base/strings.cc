@@ -90,8 +90,8 @@ std::string Nearest(std::string_view word, const std::vector<std::string>& known
       row[0] = i;
       for (size_t j = 1; j <= candidate.size(); ++j) {
         const size_t up = row[j];
-        row[j] = std::min({row[j] + 1, row[j - 1] + 1,
-                           diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1)});
+        row[j] = std::min(
+            {row[j] + 1, row[j - 1] + 1, diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1)});
         diagonal = up;
       }
     }
@@ -105,14 +105,17 @@ std::string Nearest(std::string_view word, const std::vector<std::string>& known
 
 std::string DnsLabelProblem(std::string_view name) {
   if (name.empty()) return "is empty";
-  if (name.size() > 63) return fmt::format("has {} characters, at most 63 are allowed", name.size());
+  if (name.size() > 63)
+    return fmt::format("has {} characters, at most 63 are allowed", name.size());
   const auto alnum = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   for (const char c : name) {
     if (!alnum(c) && c != '-') {
-      return fmt::format("has the character {:?}; only a-z, 0-9 and '-' are allowed", std::string_view(&c, 1));
+      return fmt::format("has the character {:?}; only a-z, 0-9 and '-' are allowed",
+                         std::string_view(&c, 1));
     }
   }
-  if (!alnum(name.front()) || !alnum(name.back())) return "must start and end with a letter or digit";
+  if (!alnum(name.front()) || !alnum(name.back()))
+    return "must start and end with a letter or digit";
   return "";
 }
 

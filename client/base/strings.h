@@ -18,9 +18,11 @@ bool IsUtf8(std::string_view text);
 std::string Truncate(std::string_view text, size_t max_bytes);
 /// 2 * bytes lower-case hex digits from the system's random source.
 std::string RandomHex(size_t bytes);
-/// The entry of `known` nearest to `word` (edit distance at most 3), "" if none is near. For "did you mean".
+/// The entry of `known` nearest to `word` (edit distance at most 3), "" if none is near. For "did
+/// you mean".
 std::string Nearest(std::string_view word, const std::vector<std::string>& known);
-/// "" if `name` is a DNS label as in RFC 1123 (1 to 63 of a-z, 0-9, '-', alphanumeric at both ends), else what is wrong.
+/// "" if `name` is a DNS label as in RFC 1123 (1 to 63 of a-z, 0-9, '-', alphanumeric at both
+/// ends), else what is wrong.
 std::string DnsLabelProblem(std::string_view name);
 std::string Base64Encode(std::string_view bytes);
 /// Standard alphabet, padding required. Error: kInvalidArgument.

@@ -14,7 +14,9 @@ constexpr int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1
 
 inline int64_t DaysOf(int64_t year, int month, int day) {
   using namespace std::chrono;
-  return sys_days(std::chrono::year(static_cast<int>(year)) / month / day).time_since_epoch().count();
+  return sys_days(std::chrono::year(static_cast<int>(year)) / month / day)
+      .time_since_epoch()
+      .count();
 }
 
 inline std::chrono::year_month_day DateOf(int64_t days) {
@@ -23,6 +25,8 @@ inline std::chrono::year_month_day DateOf(int64_t days) {
 }
 
 /// 0 is Sunday.
-constexpr int WeekdayOf(int64_t days) { return static_cast<int>((days + 4) - 7 * FloorDiv(days + 4, 7)); }
+constexpr int WeekdayOf(int64_t days) {
+  return static_cast<int>((days + 4) - 7 * FloorDiv(days + 4, 7));
+}
 
 }  // namespace sless::cron

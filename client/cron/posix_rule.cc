@@ -43,7 +43,8 @@ class RuleParser {
 
  private:
   tl::unexpected<base::Error> Wrong(std::string_view what) const {
-    return Err(Code::kInvalidArgument, fmt::format("the rule \"{}\" {}", base::Truncate(whole_, 80), what));
+    return Err(Code::kInvalidArgument,
+               fmt::format("the rule \"{}\" {}", base::Truncate(whole_, 80), what));
   }
 
   bool Take(char c) {
@@ -69,10 +70,12 @@ class RuleParser {
   base::Result<int> Number(int min, int max) {
     size_t length = 0;
     int value = 0;
-    while (length < rest_.size() && length < 4 && std::isdigit(static_cast<unsigned char>(rest_[length]))) {
+    while (length < rest_.size() && length < 4 &&
+           std::isdigit(static_cast<unsigned char>(rest_[length]))) {
       value = value * 10 + (rest_[length++] - '0');
     }
-    if (length == 0 || value < min || value > max) return Wrong(fmt::format("has no number from {} to {} where one belongs", min, max));
+    if (length == 0 || value < min || value > max)
+      return Wrong(fmt::format("has no number from {} to {} where one belongs", min, max));
     rest_.remove_prefix(length);
     return value;
   }
@@ -126,14 +129,16 @@ int64_t LocalTimeOf(const RuleDate& date, int64_t year) {
       days = DaysOf(year, 1, 1) + date.day;
       break;
     case RuleDate::Form::kJulianNoLeap: {
-      const bool after_leap_day = std::chrono::year(static_cast<int>(year)).is_leap() && date.day >= 60;
+      const bool after_leap_day =
+          std::chrono::year(static_cast<int>(year)).is_leap() && date.day >= 60;
       days = DaysOf(year, 1, 1) + date.day - 1 + (after_leap_day ? 1 : 0);
       break;
     }
     case RuleDate::Form::kMonthWeekDay: {
       const int64_t first = DaysOf(year, date.month, 1);
       days = first + (date.day - WeekdayOf(first) + 7) % 7 + 7 * (date.week - 1);
-      const int64_t next_month = date.month == 12 ? DaysOf(year + 1, 1, 1) : DaysOf(year, date.month + 1, 1);
+      const int64_t next_month =
+          date.month == 12 ? DaysOf(year + 1, 1, 1) : DaysOf(year, date.month + 1, 1);
       while (days >= next_month) days -= 7;  // at most once: week 5 of a month that has four
       break;
     }
@@ -148,7 +153,8 @@ base::Result<PosixRule> ParsePosixRule(std::string_view text) { return RuleParse
 Period PosixRule::At(int64_t unix_seconds) const {
   Period period;
   period.offset_sec = standard_offset_sec;
-  if (!daylight_offset_sec || unix_seconds > kMaxSeconds || unix_seconds < -kMaxSeconds) return period;
+  if (!daylight_offset_sec || unix_seconds > kMaxSeconds || unix_seconds < -kMaxSeconds)
+    return period;
 
   // The changes of the years around: a date's time may reach a week into the next or last year.
   const auto year = static_cast<int>(DateOf(FloorDiv(unix_seconds, kDay)).year());
@@ -160,10 +166,13 @@ Period PosixRule::At(int64_t unix_seconds) const {
   }
   // Where one time ends as the other begins (daylight saving all year), the beginning counts.
   std::stable_sort(changes.begin(), changes.end(), [&](const Transition& a, const Transition& b) {
-    return a.at != b.at ? a.at < b.at : a.offset_sec == standard_offset_sec && b.offset_sec != standard_offset_sec;
+    return a.at != b.at
+               ? a.at < b.at
+               : a.offset_sec == standard_offset_sec && b.offset_sec != standard_offset_sec;
   });
-  const auto next = std::upper_bound(changes.begin(), changes.end(), unix_seconds,
-                                     [](int64_t t, const Transition& change) { return t < change.at; });
+  const auto next =
+      std::upper_bound(changes.begin(), changes.end(), unix_seconds,
+                       [](int64_t t, const Transition& change) { return t < change.at; });
   if (next != changes.begin()) {
     period.begin = std::prev(next)->at;
     period.offset_sec = std::prev(next)->offset_sec;

@@ -21,8 +21,10 @@ constexpr size_t kMaxText = 1000;
 // 29 February can be eight years away (1896 to 1904, 2096 to 2104); the rest is room for odd zones.
 constexpr int64_t kHorizon = 40 * 366 * kDay;
 
-constexpr std::array<std::string_view, 12> kMonths{"JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"};
-constexpr std::array<std::string_view, 7> kWeekdays{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"};
+constexpr std::array<std::string_view, 12> kMonths{"JAN", "FEB", "MAR", "APR", "MAY", "JUN",
+                                                   "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"};
+constexpr std::array<std::string_view, 7> kWeekdays{"SUN", "MON", "TUE", "WED",
+                                                    "THU", "FRI", "SAT"};
 constexpr std::array<int, 12> kLongestMonth{31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 
 constexpr FieldRule kMinute{"minute", 0, 59, {}};
@@ -31,13 +33,14 @@ constexpr FieldRule kDayOfMonth{"day of month", 1, 31, {}};
 constexpr FieldRule kMonth{"month", 1, 12, kMonths};
 constexpr FieldRule kDayOfWeek{"day of week", 0, 7, kWeekdays, true};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kNicknames{{{"@hourly", "0 * * * *"},
-                                                                                   {"@daily", "0 0 * * *"},
-                                                                                   {"@midnight", "0 0 * * *"},
-                                                                                   {"@weekly", "0 0 * * 0"},
-                                                                                   {"@monthly", "0 0 1 * *"},
-                                                                                   {"@yearly", "0 0 1 1 *"},
-                                                                                   {"@annually", "0 0 1 1 *"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kNicknames{
+    {{"@hourly", "0 * * * *"},
+     {"@daily", "0 0 * * *"},
+     {"@midnight", "0 0 * * *"},
+     {"@weekly", "0 0 * * 0"},
+     {"@monthly", "0 0 1 * *"},
+     {"@yearly", "0 0 1 1 *"},
+     {"@annually", "0 0 1 1 *"}}};
 
 std::vector<std::string> Words(std::string_view text) {
   std::vector<std::string> words;
@@ -61,9 +64,11 @@ base::Result<std::string_view> Expand(std::string_view text) {
     names.emplace_back(name);
   }
   const std::string near = base::Nearest(text, names);
-  return Err(Code::kInvalidArgument,
-             fmt::format("\"{}\" is not one of {}{}", base::Truncate(text, 40), base::Join(names, " "),
-                         near.empty() ? " (or write five fields)" : fmt::format("; did you mean \"{}\"?", near)));
+  return Err(
+      Code::kInvalidArgument,
+      fmt::format(
+          "\"{}\" is not one of {}{}", base::Truncate(text, 40), base::Join(names, " "),
+          near.empty() ? " (or write five fields)" : fmt::format("; did you mean \"{}\"?", near)));
 }
 
 base::Status CheckCount(const std::vector<std::string>& words) {
@@ -74,8 +79,11 @@ base::Status CheckCount(const std::vector<std::string>& words) {
   } else if (words.size() == 6) {
     hint = "; seconds and years are not supported";
   }
-  return Err(Code::kInvalidArgument,
-             fmt::format("a cron schedule has 5 fields (minute, hour, day of month, month, day of week), got {}{}", words.size(), hint));
+  return Err(
+      Code::kInvalidArgument,
+      fmt::format(
+          "a cron schedule has 5 fields (minute, hour, day of month, month, day of week), got {}{}",
+          words.size(), hint));
 }
 
 // Is there a day of the month in one of the months?
@@ -93,7 +101,9 @@ constexpr int64_t CeilToMinute(int64_t seconds) { return -FloorDiv(-seconds, 60)
 }  // namespace
 
 base::Result<Schedule> Schedule::Parse(std::string_view text) {
-  if (text.size() > kMaxText) return Err(Code::kInvalidArgument, fmt::format("a cron schedule has at most {} bytes", kMaxText));
+  if (text.size() > kMaxText)
+    return Err(Code::kInvalidArgument,
+               fmt::format("a cron schedule has at most {} bytes", kMaxText));
   ASSIGN_OR_RETURN(const auto fields, Expand(base::Trim(text)));
   const auto words = Words(fields);
   RETURN_IF_ERROR(CheckCount(words));
@@ -112,7 +122,9 @@ base::Result<Schedule> Schedule::Parse(std::string_view text) {
   schedule.days_restricted_ = schedule.days_.count() < 31;
   schedule.weekdays_restricted_ = !schedule.weekdays_.all();
   if (!schedule.weekdays_restricted_ && !CanFire(schedule.days_, schedule.months_)) {
-    return Err(Code::kInvalidArgument, fmt::format("the schedule can never fire: no month of \"{}\" has a day \"{}\"", words[3], words[2]));
+    return Err(Code::kInvalidArgument,
+               fmt::format("the schedule can never fire: no month of \"{}\" has a day \"{}\"",
+                           words[3], words[2]));
   }
   return schedule;
 }
@@ -132,7 +144,9 @@ std::optional<int64_t> Schedule::FirstLocal(int64_t from, int64_t to) const {
   for (; day * kDay < to; ++day, minute = 0) {  // ends: `to` is at most kHorizon away
     const auto date = DateOf(day);
     if (!months_[static_cast<unsigned>(date.month())]) {  // on to the last day of the month
-      day = (std::chrono::sys_days(date.year() / date.month() / std::chrono::last)).time_since_epoch().count();
+      day = (std::chrono::sys_days(date.year() / date.month() / std::chrono::last))
+                .time_since_epoch()
+                .count();
       continue;
     }
     if (!DayMatches(day)) continue;
@@ -153,7 +167,8 @@ std::optional<base::TimePoint> Schedule::Next(base::TimePoint after, const TimeZ
   using std::chrono::seconds;
   const auto at = [](int64_t unix_seconds) { return base::TimePoint(seconds(unix_seconds)); };
   int64_t from = floor<seconds>(after).time_since_epoch().count() + 1;
-  const int64_t horizon = std::min(from + kHorizon, floor<seconds>(base::TimePoint::max()).time_since_epoch().count());
+  const int64_t horizon =
+      std::min(from + kHorizon, floor<seconds>(base::TimePoint::max()).time_since_epoch().count());
 
   while (from < horizon) {  // one turn for each stretch of time with one offset
     const Period now = zone.At(from);
@@ -161,14 +176,16 @@ std::optional<base::TimePoint> Schedule::Next(base::TimePoint after, const TimeZ
     int64_t local = from + now.offset_sec;
     if (!EveryHour() && now.begin != INT64_MIN) {
       const int64_t offset_before = zone.At(now.begin - 1).offset_sec;
-      const int64_t shown_until = now.begin + offset_before, shown_from = now.begin + now.offset_sec;
+      const int64_t shown_until = now.begin + offset_before,
+                    shown_from = now.begin + now.offset_sec;
       if (shown_from > shown_until) {  // a gap: what was skipped fires at its end
         const int64_t fire = CeilToMinute(shown_from) - now.offset_sec;
         if (fire >= from && fire < end && FirstLocal(shown_until, shown_from)) return at(fire);
       }
       local = std::max(local, shown_until);  // what is shown again has fired
     }
-    if (const auto found = FirstLocal(local, end + now.offset_sec)) return at(*found - now.offset_sec);
+    if (const auto found = FirstLocal(local, end + now.offset_sec))
+      return at(*found - now.offset_sec);
     from = end;
   }
   return std::nullopt;

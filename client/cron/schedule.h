@@ -10,27 +10,34 @@
 
 namespace sless::cron {
 
-/// When to fire: five fields as in POSIX crontab (minute hour day-of-month month day-of-week), each `*`, a value, a range `a-b`,
-/// a step `*/n` or `a-b/n`, or a list of these; months and weekdays also as JAN…DEC and SUN…SAT in any case; 0 and 7 are Sunday.
-/// Or one of @hourly @daily @midnight @weekly @monthly @yearly @annually.
+/// When to fire: five fields as in POSIX crontab (minute hour day-of-month month day-of-week), each
+/// `*`, a value, a range `a-b`, a step `*/n` or `a-b/n`, or a list of these; months and weekdays
+/// also as JAN…DEC and SUN…SAT in any case; 0 and 7 are Sunday. Or one of @hourly @daily @midnight
+/// @weekly @monthly @yearly @annually.
 ///
-/// Days: where day-of-month and day-of-week are both restricted, a day that matches either fires (POSIX). A field is restricted
-/// unless it names all its values, so `*` and `1-31` are not, and `*/2` is.
+/// Days: where day-of-month and day-of-week are both restricted, a day that matches either fires
+/// (POSIX). A field is restricted unless it names all its values, so `*` and `1-31` are not, and
+/// `*/2` is.
 ///
 /// Daylight saving time, by the hour field:
-///   * All 24 hours (`*`, `*/1`, `0-23`): fires whenever the wall clock shows a matching minute. A repeated hour fires again, a
-///     skipped one does not fire; so `*/15 * * * *` is every 15 minutes of real time on such days too.
-///   * Anything else (`30 2 * * *`, `0 */2 * * *`): every matching wall clock time fires once. Times in a gap fire together, once, at
+///   * All 24 hours (`*`, `*/1`, `0-23`): fires whenever the wall clock shows a matching minute. A
+///   repeated hour fires again, a
+///     skipped one does not fire; so `*/15 * * * *` is every 15 minutes of real time on such days
+///     too.
+///   * Anything else (`30 2 * * *`, `0 */2 * * *`): every matching wall clock time fires once.
+///   Times in a gap fire together, once, at
 ///     the first minute after the gap; of a repeated time only the first one fires.
 ///
 /// A value; const methods from any thread.
 class Schedule {
  public:
-  /// Error: kInvalidArgument; names the field, the value and what is allowed. A schedule that can never fire (30 February) is one too.
+  /// Error: kInvalidArgument; names the field, the value and what is allowed. A schedule that can
+  /// never fire (30 February) is one too.
   static base::Result<Schedule> Parse(std::string_view text);
 
-  /// The first fire later than `after`, on a whole second (a whole minute of the wall clock but for a gap of broken minutes).
-  /// nullopt: none within 40 years, which no schedule that Parse takes does in a zone of today.
+  /// The first fire later than `after`, on a whole second (a whole minute of the wall clock but for
+  /// a gap of broken minutes). nullopt: none within 40 years, which no schedule that Parse takes
+  /// does in a zone of today.
   std::optional<base::TimePoint> Next(base::TimePoint after, const TimeZone& zone) const;
 
   bool operator==(const Schedule&) const = default;

@@ -29,18 +29,21 @@ class FieldParser {
 
  private:
   tl::unexpected<base::Error> Wrong(std::string_view item, std::string_view what) const {
-    return Err(Code::kInvalidArgument, fmt::format("cron field \"{}\": \"{}\" {}", rule_.name, base::Truncate(item, 40), what));
+    return Err(Code::kInvalidArgument, fmt::format("cron field \"{}\": \"{}\" {}", rule_.name,
+                                                   base::Truncate(item, 40), what));
   }
 
   std::string Allowed() const {
     std::string allowed = fmt::format("{} to {}", rule_.min, rule_.max);
-    if (!rule_.names.empty()) allowed += fmt::format(" or {} to {}", rule_.names.front(), rule_.names.back());
+    if (!rule_.names.empty())
+      allowed += fmt::format(" or {} to {}", rule_.names.front(), rule_.names.back());
     return allowed;
   }
 
   // "*", "5", "1-5", "*/2", "1-5/2"
   Result<uint64_t> Item(std::string_view item) const {
-    if (item.empty()) return Wrong(text_, "has an empty item; write a value, a range a-b, a step */n, or *");
+    if (item.empty())
+      return Wrong(text_, "has an empty item; write a value, a range a-b, a step */n, or *");
     const size_t slash = item.find('/');
     const auto range = item.substr(0, slash);
     const size_t dash = range.find('-');
@@ -52,7 +55,8 @@ class FieldParser {
         ASSIGN_OR_RETURN(last, Value(item, range.substr(dash + 1)));
         if (rule_.sunday_is_seven && last == 0 && first > 0) last = 7;  // SAT-SUN
       } else if (slash != std::string_view::npos) {
-        return Wrong(item, fmt::format("has a step without a range; write {}-{}{}", range, rule_.max, item.substr(slash)));
+        return Wrong(item, fmt::format("has a step without a range; write {}-{}{}", range,
+                                       rule_.max, item.substr(slash)));
       }
     }
     if (first > last) return Wrong(item, "runs backwards; write two items, like 22-23,0-5");
@@ -70,14 +74,19 @@ class FieldParser {
       if (SameName(word, rule_.names[i])) return rule_.min + static_cast<int>(i);
     }
     const int value = Number(word);
-    if (value < 0) return Wrong(item, fmt::format("is not understood; allowed are *, {}, ranges a-b, steps */n and lists", Allowed()));
-    if (value < rule_.min || value > rule_.max) return Wrong(item, fmt::format("is out of range; allowed are {}", Allowed()));
+    if (value < 0)
+      return Wrong(
+          item, fmt::format("is not understood; allowed are *, {}, ranges a-b, steps */n and lists",
+                            Allowed()));
+    if (value < rule_.min || value > rule_.max)
+      return Wrong(item, fmt::format("is out of range; allowed are {}", Allowed()));
     return value;
   }
 
   Result<int> Step(std::string_view item, std::string_view word) const {
     const int step = Number(word);
-    if (step < 1 || step > rule_.max) return Wrong(item, fmt::format("has a step out of range; allowed are 1 to {}", rule_.max));
+    if (step < 1 || step > rule_.max)
+      return Wrong(item, fmt::format("has a step out of range; allowed are 1 to {}", rule_.max));
     return step;
   }
 
@@ -106,6 +115,8 @@ class FieldParser {
 
 }  // namespace
 
-Result<uint64_t> ParseField(std::string_view text, const FieldRule& rule) { return FieldParser(text, rule).Parse(); }
+Result<uint64_t> ParseField(std::string_view text, const FieldRule& rule) {
+  return FieldParser(text, rule).Parse();
+}
 
 }  // namespace sless::cron

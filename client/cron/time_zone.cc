@@ -21,8 +21,10 @@ constexpr size_t kMaxFile = 1 << 20;
 
 base::Result<std::string> ReadZoneFile(const std::string& path, std::string_view name) {
   const auto broken = [&](std::string_view what) {
-    return Err(Code::kFailedPrecondition, fmt::format("cannot read the time zone \"{}\" from {}: {}; install the tzdata package again",
-                                                      name, path, what));
+    return Err(Code::kFailedPrecondition,
+               fmt::format(
+                   "cannot read the time zone \"{}\" from {}: {}; install the tzdata package again",
+                   name, path, what));
   };
   std::ifstream file(path, std::ios::binary);
   if (!file) return broken("the file cannot be opened");
@@ -53,8 +55,9 @@ base::Result<TimeZone> TimeZone::Load(std::string_view name, const std::string& 
   ASSIGN_OR_RETURN(const auto bytes, ReadZoneFile(path, name));
   auto zone = FromTzif(name, bytes);
   if (!zone) {
-    return Err(Code::kFailedPrecondition, fmt::format("{} is not a sound time zone file: {}; install the tzdata package again", path,
-                                                      zone.error().message));
+    return Err(Code::kFailedPrecondition,
+               fmt::format("{} is not a sound time zone file: {}; install the tzdata package again",
+                           path, zone.error().message));
   }
   return zone;
 }
@@ -69,17 +72,20 @@ const std::string& TimeZone::name() const { return data_->name; }
 
 Period TimeZone::At(int64_t unix_seconds) const {
   const auto& transitions = data_->transitions;
-  const auto next = std::upper_bound(transitions.begin(), transitions.end(), unix_seconds,
-                                     [](int64_t t, const Transition& transition) { return t < transition.at; });
+  const auto next =
+      std::upper_bound(transitions.begin(), transitions.end(), unix_seconds,
+                       [](int64_t t, const Transition& transition) { return t < transition.at; });
   Period period;
-  period.offset_sec = next == transitions.begin() ? data_->first_offset_sec : std::prev(next)->offset_sec;
+  period.offset_sec =
+      next == transitions.begin() ? data_->first_offset_sec : std::prev(next)->offset_sec;
   if (next != transitions.begin()) period.begin = std::prev(next)->at;
   if (next != transitions.end()) {
     period.end = next->at;
     return period;
   }
   if (!data_->rule) return period;
-  // After the last transition of the table the rule goes on; it cannot reach back before that transition.
+  // After the last transition of the table the rule goes on; it cannot reach back before that
+  // transition.
   Period by_rule = data_->rule->At(unix_seconds);
   by_rule.begin = std::max(by_rule.begin, period.begin);
   return by_rule;

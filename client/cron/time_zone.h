@@ -28,8 +28,10 @@ class TimeZone {
  public:
   /// Coordinated universal time; needs no file.
   static TimeZone Utc();
-  /// Errors: kInvalidArgument  no IANA name, or a zone that the machine does not know ("did you mean …");
-  ///         kFailedPrecondition  the machine's file is broken or cannot be read: install the tzdata package.
+  /// Errors: kInvalidArgument  no IANA name, or a zone that the machine does not know ("did you
+  /// mean …");
+  ///         kFailedPrecondition  the machine's file is broken or cannot be read: install the
+  ///         tzdata package.
   /// "UTC" never fails.
   static base::Result<TimeZone> Load(std::string_view name, const std::string& dir = kZoneInfoDir);
   /// Reads the contents of a TZif file (RFC 8536, versions 1 to 4). Error: kInvalidArgument.
@@ -44,8 +46,9 @@ class TimeZone {
   std::shared_ptr<const ZoneData> data_;
 };
 
-/// Is this an IANA zone name that this machine knows? On a machine without a zone database only the grammar is checked, since the
-/// server checks again. Error: kInvalidArgument, with the nearest known name.
+/// Is this an IANA zone name that this machine knows? On a machine without a zone database only the
+/// grammar is checked, since the server checks again. Error: kInvalidArgument, with the nearest
+/// known name.
 base::Status ValidateTimeZone(std::string_view name, const std::string& dir = kZoneInfoDir);
 
 }  // namespace sless::cron

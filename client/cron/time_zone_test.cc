@@ -38,8 +38,9 @@ TEST(TimeZone, UtcNeedsNoFile) {
 }
 
 TEST(TimeZone, PeriodsMeet) {
-  for (const char* name : {"Europe/Berlin", "Australia/Lord_Howe", "America/New_York", "Europe/Dublin", "Africa/Casablanca", "Asia/Kathmandu",
-                           "America/Nuuk", "Antarctica/Troll"}) {
+  for (const char* name :
+       {"Europe/Berlin", "Australia/Lord_Howe", "America/New_York", "Europe/Dublin",
+        "Africa/Casablanca", "Asia/Kathmandu", "America/Nuuk", "Antarctica/Troll"}) {
     const auto zone = TimeZone::Load(name);
     ASSERT_THAT(zone, IsOk());
     int64_t t = -5'000'000'000;
@@ -64,8 +65,10 @@ TEST(TimeZone, AgreesWithTheCLibrary) {
   std::uniform_int_distribution<int64_t> times(-2'000'000'000, 6'000'000'000);
   const char* before = getenv("TZ");
   const std::string saved = before ? before : "";
-  for (const char* name : {"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "Europe/Dublin", "Africa/Casablanca",
-                           "America/Sao_Paulo", "Pacific/Apia", "Asia/Gaza", "America/Nuuk", "Asia/Tehran", "Etc/GMT+5", "EST5EDT"}) {
+  for (const char* name :
+       {"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu",
+        "Europe/Dublin", "Africa/Casablanca", "America/Sao_Paulo", "Pacific/Apia", "Asia/Gaza",
+        "America/Nuuk", "Asia/Tehran", "Etc/GMT+5", "EST5EDT"}) {
     const auto zone = TimeZone::Load(name);
     ASSERT_THAT(zone, IsOk());
     setenv("TZ", name, 1);
@@ -85,7 +88,8 @@ TEST(TimeZone, EveryZoneOfTheMachineIsRead) {
   int read = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(kZoneInfoDir)) {
     const auto name = entry.path().lexically_relative(kZoneInfoDir).string();
-    if (!entry.is_regular_file() || name.starts_with("right/") || name.starts_with("posix/")) continue;
+    if (!entry.is_regular_file() || name.starts_with("right/") || name.starts_with("posix/"))
+      continue;
     const auto bytes = ReadFile(entry.path());
     if (!bytes.starts_with("TZif")) continue;
     EXPECT_THAT(TimeZone::FromTzif(name, bytes), IsOk()) << name;
@@ -114,33 +118,43 @@ TEST_P(TimeZoneName, IsChecked) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Cases, TimeZoneName,
-    testing::Values(NameCase{"Berlin", "Europe/Berlin", ""}, NameCase{"Utc", "UTC", ""}, NameCase{"EtcUtc", "Etc/UTC", ""},
-                    NameCase{"Plus", "Etc/GMT+5", ""}, NameCase{"Three", "America/Argentina/Buenos_Aires", ""},
+    testing::Values(NameCase{"Berlin", "Europe/Berlin", ""}, NameCase{"Utc", "UTC", ""},
+                    NameCase{"EtcUtc", "Etc/UTC", ""}, NameCase{"Plus", "Etc/GMT+5", ""},
+                    NameCase{"Three", "America/Argentina/Buenos_Aires", ""},
                     NameCase{"Typo", "Europe/Berlyn", "did you mean \"Europe/Berlin\"?"},
                     NameCase{"Case", "europe/berlin", "did you mean \"Europe/Berlin\"?"},
                     NameCase{"City", "berlin", "did you mean \"Europe/Berlin\"?"},
                     NameCase{"WrongContinent", "Asia/London", "did you mean \"Europe/London\"?"},
-                    NameCase{"Nonsense", "Middle/Earth_of_the_Shire", "unknown time zone"}, NameCase{"Empty", "", "not an IANA"},
-                    NameCase{"Up", "../../etc/passwd", "not an IANA"}, NameCase{"InnerUp", "Europe/../UTC", "not an IANA"},
-                    NameCase{"Absolute", "/etc/passwd", "not an IANA"}, NameCase{"Slash", "Europe/", "not an IANA"},
-                    NameCase{"Folder", "Europe", "unknown time zone"}, NameCase{"NoZoneFile", "zone.tab", "not an IANA"},
-                    NameCase{"TextFile", "leapseconds", "unknown time zone"}, NameCase{"Right", "right/UTC", "not an IANA"},
-                    NameCase{"Localtime", "localtime", "not an IANA"}, NameCase{"Blank", "Europe/ Berlin", "not an IANA"},
-                    NameCase{"Nul", std::string("UTC\0x", 5), "not an IANA"}, NameCase{"Long", std::string(5000, 'a'), "not an IANA"},
+                    NameCase{"Nonsense", "Middle/Earth_of_the_Shire", "unknown time zone"},
+                    NameCase{"Empty", "", "not an IANA"},
+                    NameCase{"Up", "../../etc/passwd", "not an IANA"},
+                    NameCase{"InnerUp", "Europe/../UTC", "not an IANA"},
+                    NameCase{"Absolute", "/etc/passwd", "not an IANA"},
+                    NameCase{"Slash", "Europe/", "not an IANA"},
+                    NameCase{"Folder", "Europe", "unknown time zone"},
+                    NameCase{"NoZoneFile", "zone.tab", "not an IANA"},
+                    NameCase{"TextFile", "leapseconds", "unknown time zone"},
+                    NameCase{"Right", "right/UTC", "not an IANA"},
+                    NameCase{"Localtime", "localtime", "not an IANA"},
+                    NameCase{"Blank", "Europe/ Berlin", "not an IANA"},
+                    NameCase{"Nul", std::string("UTC\0x", 5), "not an IANA"},
+                    NameCase{"Long", std::string(5000, 'a'), "not an IANA"},
                     NameCase{"Posix", "CET-1CEST,M3.5.0,M10.5.0/3", "not an IANA"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(TimeZone, AMachineWithoutZonesChecksTheGrammarOnly) {
   EXPECT_THAT(ValidateTimeZone("Europe/Berlin", "/nonexistent"), IsOk());
   EXPECT_THAT(ValidateTimeZone("../x", "/nonexistent"), IsError(Code::kInvalidArgument, _));
-  EXPECT_THAT(TimeZone::Load("Europe/Berlin", "/nonexistent"), IsError(Code::kFailedPrecondition, HasSubstr("install the tzdata package")));
+  EXPECT_THAT(TimeZone::Load("Europe/Berlin", "/nonexistent"),
+              IsError(Code::kFailedPrecondition, HasSubstr("install the tzdata package")));
 }
 
 TEST(TimeZone, ABrokenFileIsTheMachinesFault) {
   std::string dir = (std::filesystem::temp_directory_path() / "sless-zones-XXXXXX").string();
   ASSERT_NE(::mkdtemp(dir.data()), nullptr);
   std::ofstream(dir + "/Broken") << "TZif2";
-  EXPECT_THAT(TimeZone::Load("Broken", dir), IsError(Code::kFailedPrecondition, HasSubstr("not a sound time zone file")));
+  EXPECT_THAT(TimeZone::Load("Broken", dir),
+              IsError(Code::kFailedPrecondition, HasSubstr("not a sound time zone file")));
   std::filesystem::remove_all(dir);
 }
 
@@ -148,7 +162,8 @@ TEST(Tzif, CutAnywhereIsAnError) {
   const auto bytes = ReadFile(std::string(kZoneInfoDir) + "/Australia/Lord_Howe");
   ASSERT_THAT(ReadTzif(bytes), IsOk());
   for (size_t length = 0; length < bytes.size(); ++length) {
-    const std::string cut(bytes.data(), length);  // a copy of its own, so that a read past its end is seen
+    const std::string cut(bytes.data(),
+                          length);  // a copy of its own, so that a read past its end is seen
     EXPECT_FALSE(ReadTzif(cut).has_value()) << length;
   }
 }
@@ -159,11 +174,13 @@ TEST(Tzif, MutationsNeverReadOutside) {
     const auto bytes = ReadFile(std::string(kZoneInfoDir) + "/" + name);
     for (int i = 0; i < 3000; ++i) {
       std::string changed = bytes;
-      for (unsigned n = 1 + random() % 4; n > 0; --n) changed[random() % changed.size()] = static_cast<char>(random());
+      for (unsigned n = 1 + random() % 4; n > 0; --n)
+        changed[random() % changed.size()] = static_cast<char>(random());
       if (random() % 4 == 0) changed.resize(random() % changed.size());
       const auto zone = TimeZone::FromTzif("x", changed);
       if (!zone) continue;
-      for (const int64_t t : {INT64_MIN, int64_t{-1}, int64_t{0}, int64_t{1'800'000'000}, int64_t{5'000'000'000}, INT64_MAX}) {
+      for (const int64_t t : {INT64_MIN, int64_t{-1}, int64_t{0}, int64_t{1'800'000'000},
+                              int64_t{5'000'000'000}, INT64_MAX}) {
         const Period period = zone->At(t);
         EXPECT_LE(period.begin, t);
         EXPECT_TRUE(period.end > t || period.end == INT64_MAX);
@@ -188,21 +205,33 @@ TEST_P(PosixRuleText, IsRead) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Cases, PosixRuleText,
-    testing::Values(RuleCase{"Plain", "UTC0", ""}, RuleCase{"Berlin", "CET-1CEST,M3.5.0,M10.5.0/3", ""},
-                    RuleCase{"Quoted", "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0", ""}, RuleCase{"NegativeTime", "<-02>2<-01>,M3.5.0/-1,M10.5.0/0", ""},
-                    RuleCase{"Julian", "EST5EDT,J60/2,J300/26:30:15", ""}, RuleCase{"AllYear", "EST5EDT,0/0,J365/25", ""},
-                    RuleCase{"Empty", "", "abbreviation"}, RuleCase{"NoOffset", "CET", "no number"}, RuleCase{"Offset", "CET25", "no number"},
-                    RuleCase{"NoDates", "CET-1CEST", "does not say"}, RuleCase{"OneDate", "CET-1CEST,M3.5.0", "does not say"},
-                    RuleCase{"Month", "CET-1CEST,M13.5.0,M10.5.0", "1 to 12"}, RuleCase{"Week", "CET-1CEST,M3.6.0,M10.5.0", "1 to 5"},
-                    RuleCase{"Tail", "CET-1CEST,M3.5.0,M10.5.0x", "after its end"}, RuleCase{"OpenQuote", "<CET-1", "'>'"},
-                    RuleCase{"Time", "CET-1CEST,M3.5.0/168,M10.5.0", "0 to 167"}, RuleCase{"Short", "CE1", "abbreviation"}),
+    testing::Values(RuleCase{"Plain", "UTC0", ""},
+                    RuleCase{"Berlin", "CET-1CEST,M3.5.0,M10.5.0/3", ""},
+                    RuleCase{"Quoted", "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0", ""},
+                    RuleCase{"NegativeTime", "<-02>2<-01>,M3.5.0/-1,M10.5.0/0", ""},
+                    RuleCase{"Julian", "EST5EDT,J60/2,J300/26:30:15", ""},
+                    RuleCase{"AllYear", "EST5EDT,0/0,J365/25", ""},
+                    RuleCase{"Empty", "", "abbreviation"}, RuleCase{"NoOffset", "CET", "no number"},
+                    RuleCase{"Offset", "CET25", "no number"},
+                    RuleCase{"NoDates", "CET-1CEST", "does not say"},
+                    RuleCase{"OneDate", "CET-1CEST,M3.5.0", "does not say"},
+                    RuleCase{"Month", "CET-1CEST,M13.5.0,M10.5.0", "1 to 12"},
+                    RuleCase{"Week", "CET-1CEST,M3.6.0,M10.5.0", "1 to 5"},
+                    RuleCase{"Tail", "CET-1CEST,M3.5.0,M10.5.0x", "after its end"},
+                    RuleCase{"OpenQuote", "<CET-1", "'>'"},
+                    RuleCase{"Time", "CET-1CEST,M3.5.0/168,M10.5.0", "0 to 167"},
+                    RuleCase{"Short", "CE1", "abbreviation"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(PosixRuleAt, JulianDaysSkipTheLeapDay) {
   const auto rule = ParsePosixRule("XXX0YYY,J60/0,J61/0");
   ASSERT_THAT(rule, IsOk());
   const auto offset = [&](std::string_view text) {
-    return rule->At(std::chrono::duration_cast<std::chrono::seconds>(base::ParseTime(text)->time_since_epoch()).count()).offset_sec;
+    return rule
+        ->At(std::chrono::duration_cast<std::chrono::seconds>(
+                 base::ParseTime(text)->time_since_epoch())
+                 .count())
+        .offset_sec;
   };
   EXPECT_EQ(offset("2027-03-01T12:00:00Z"), 3600);
   EXPECT_EQ(offset("2028-02-29T12:00:00Z"), 0);

@@ -22,10 +22,10 @@ struct Transition {
 /// One of the two yearly dates of a POSIX TZ rule.
 struct RuleDate {
   enum class Form { kJulianNoLeap, kDayOfYear, kMonthWeekDay } form = Form::kDayOfYear;
-  int day = 0;               ///< kJulianNoLeap 1 to 365, kDayOfYear 0 to 365, kMonthWeekDay 0 (Sunday) to 6
-  int month = 0;             ///< kMonthWeekDay: 1 to 12
-  int week = 0;              ///< kMonthWeekDay: 1 to 5, 5 is the last
-  int64_t time_sec = 7200;   ///< wall clock seconds after midnight, -167 h to 167 h
+  int day = 0;    ///< kJulianNoLeap 1 to 365, kDayOfYear 0 to 365, kMonthWeekDay 0 (Sunday) to 6
+  int month = 0;  ///< kMonthWeekDay: 1 to 12
+  int week = 0;   ///< kMonthWeekDay: 1 to 5, 5 is the last
+  int64_t time_sec = 7200;  ///< wall clock seconds after midnight, -167 h to 167 h
 };
 
 /// The footer of a zone file: what holds after the last transition (POSIX TZ).
@@ -40,9 +40,9 @@ struct PosixRule {
 
 struct ZoneData {
   std::string name;
-  int64_t first_offset_sec = 0;            ///< before the first transition
-  std::vector<Transition> transitions;     ///< rising
-  std::optional<PosixRule> rule;           ///< after the last transition; nullopt: its offset goes on
+  int64_t first_offset_sec = 0;         ///< before the first transition
+  std::vector<Transition> transitions;  ///< rising
+  std::optional<PosixRule> rule;        ///< after the last transition; nullopt: its offset goes on
 };
 
 /// Error: kInvalidArgument; says what is broken. Never reads outside of `bytes`.

@@ -22,7 +22,8 @@ constexpr size_t kMaxZones = 5000;
 
 // Copies with leap seconds and aliases of the machine's own setting; no IANA names.
 bool IsForeign(std::string_view name) {
-  return name.starts_with("posix/") || name.starts_with("right/") || name == "localtime" || name == "posixrules" || name == "Factory";
+  return name.starts_with("posix/") || name.starts_with("right/") || name == "localtime" ||
+         name == "posixrules" || name == "Factory";
 }
 
 std::string Lower(std::string_view text) {
@@ -35,11 +36,13 @@ std::vector<std::string> AllZones(const std::string& dir) {
   std::vector<std::string> names;
   std::error_code error;
   size_t seen = 0;
-  for (fs::recursive_directory_iterator it(dir, error), end; !error && it != end && seen < kMaxZones; it.increment(error), ++seen) {
+  for (fs::recursive_directory_iterator it(dir, error), end;
+       !error && it != end && seen < kMaxZones; it.increment(error), ++seen) {
     std::string name = it->path().lexically_relative(dir).string();
     if (IsForeign(name + "/")) {
       it.disable_recursion_pending();
-    } else if (!IsForeign(name) && CheckZoneName(name) && it->is_regular_file(error) && IsZoneFile(it->path())) {
+    } else if (!IsForeign(name) && CheckZoneName(name) && it->is_regular_file(error) &&
+               IsZoneFile(it->path())) {
       names.push_back(std::move(name));
     }
   }
@@ -53,9 +56,12 @@ std::string Suggest(std::string_view name, const std::vector<std::string>& known
   for (const auto& candidate : known) {
     if (Lower(candidate) == wanted) return candidate;
   }
-  const auto city = [](std::string_view zone) { return std::string(zone.substr(zone.rfind('/') + 1)); };
+  const auto city = [](std::string_view zone) {
+    return std::string(zone.substr(zone.rfind('/') + 1));
+  };
   for (const auto& candidate : known) {
-    if (candidate.find('/') != std::string::npos && city(Lower(candidate)) == city(wanted)) return candidate;
+    if (candidate.find('/') != std::string::npos && city(Lower(candidate)) == city(wanted))
+      return candidate;
   }
   return base::Nearest(name, known);
 }
@@ -64,12 +70,17 @@ std::string Suggest(std::string_view name, const std::vector<std::string>& known
 
 base::Status CheckZoneName(std::string_view name) {
   const auto wrong = [&] {
-    return Err(Code::kInvalidArgument, fmt::format("\"{}\" is not an IANA time zone name; write one like \"Europe/Berlin\" or \"UTC\"",
-                                                   base::Truncate(name, kMaxName)));
+    return Err(
+        Code::kInvalidArgument,
+        fmt::format(
+            "\"{}\" is not an IANA time zone name; write one like \"Europe/Berlin\" or \"UTC\"",
+            base::Truncate(name, kMaxName)));
   };
   if (name.empty() || name.size() > kMaxName || IsForeign(name)) return wrong();
   for (const auto& part : base::Split(name, '/')) {
-    if (part.empty() || part.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-") != std::string::npos) {
+    if (part.empty() || part.find_first_not_of(
+                            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-") !=
+                            std::string::npos) {
       return wrong();
     }
   }
@@ -84,16 +95,25 @@ bool IsZoneFile(const std::string& path) {
   return file.read(magic, 4) && std::string_view(magic, 4) == "TZif";
 }
 
-bool HasZones(const std::string& dir) { return IsZoneFile(dir + "/Europe/London") || IsZoneFile(dir + "/UTC"); }
+bool HasZones(const std::string& dir) {
+  return IsZoneFile(dir + "/Europe/London") || IsZoneFile(dir + "/UTC");
+}
 
 tl::unexpected<base::Error> UnknownZone(std::string_view name, const std::string& dir) {
   if (!HasZones(dir)) {
     return Err(Code::kFailedPrecondition,
-               fmt::format("the time zone \"{}\" cannot be found: this machine has no time zones in {}; install the tzdata package", name, dir));
+               fmt::format("the time zone \"{}\" cannot be found: this machine has no time zones "
+                           "in {}; install the tzdata package",
+                           name, dir));
   }
   const std::string near = Suggest(name, AllZones(dir));
-  return Err(Code::kInvalidArgument, near.empty() ? fmt::format("unknown time zone \"{}\"; write an IANA name like \"Europe/Berlin\" or \"UTC\"", name)
-                                                  : fmt::format("unknown time zone \"{}\"; did you mean \"{}\"?", name, near));
+  return Err(
+      Code::kInvalidArgument,
+      near.empty()
+          ? fmt::format(
+                "unknown time zone \"{}\"; write an IANA name like \"Europe/Berlin\" or \"UTC\"",
+                name)
+          : fmt::format("unknown time zone \"{}\"; did you mean \"{}\"?", name, near));
 }
 
 }  // namespace sless::cron

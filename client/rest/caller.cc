@@ -24,18 +24,22 @@ milliseconds RetryAfter(const transport::Response& response) {
   const auto text = response.headers.Get("Retry-After");
   int64_t seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || end != text.data() + text.size() || seconds < 0) return milliseconds(0);
-  return std::min<milliseconds>(std::chrono::seconds(std::min<int64_t>(seconds, 60)), kLongestRetryAfter);
+  if (error != std::errc() || end != text.data() + text.size() || seconds < 0)
+    return milliseconds(0);
+  return std::min<milliseconds>(std::chrono::seconds(std::min<int64_t>(seconds, 60)),
+                                kLongestRetryAfter);
 }
 
 }  // namespace
 
-Caller::Caller(ClientOptions options, std::unique_ptr<transport::Transport> owned, transport::Transport* transport)
+Caller::Caller(ClientOptions options, std::unique_ptr<transport::Transport> owned,
+               transport::Transport* transport)
     : options_(std::move(options)), owned_(std::move(owned)), transport_(transport) {
   while (options_.endpoint.ends_with('/')) options_.endpoint.pop_back();
 }
 
-base::Result<ApiAnswer> Caller::Send(const ApiRequest& api, const Call& call, bool* repeated) const {
+base::Result<ApiAnswer> Caller::Send(const ApiRequest& api, const Call& call,
+                                     bool* repeated) const {
   transport::Request request;
   request.method = api.method;
   request.url = options_.endpoint + api.path;
@@ -45,7 +49,8 @@ base::Result<ApiAnswer> Caller::Send(const ApiRequest& api, const Call& call, bo
   request.max_response_bytes = 64 << 20;
   request.headers.Set("User-Agent", options_.user_agent);
   request.headers.Set("Accept", "application/json");
-  if (!options_.token.empty()) request.headers.Set("Authorization", "Bearer " + options_.token.Reveal());
+  if (!options_.token.empty())
+    request.headers.Set("Authorization", "Bearer " + options_.token.Reveal());
 
   bool maybe_twice = false;
   base::Backoff backoff(options_.first_backoff, kLongestBackoff);
@@ -65,11 +70,13 @@ base::Result<ApiAnswer> Caller::Send(const ApiRequest& api, const Call& call, bo
   }
 }
 
-Caller::Attempt Caller::Once(const transport::Request& request, const ApiRequest& api, const Call& call) const {
+Caller::Attempt Caller::Once(const transport::Request& request, const ApiRequest& api,
+                             const Call& call) const {
   auto deadline = base::Deadline::After(clock_, options_.request_timeout + api.extra_time);
   deadline.at = std::min(deadline.at, call.deadline.at);
   const auto response = transport_->Send(request, deadline, call.stop);
-  const auto where = fmt::format(" ({} {})", request.method, request.url.substr(0, request.url.find('?')));
+  const auto where =
+      fmt::format(" ({} {})", request.method, request.url.substr(0, request.url.find('?')));
   if (!response) {
     auto error = response.error();
     error.message += where;
@@ -79,15 +86,21 @@ Caller::Attempt Caller::Once(const transport::Request& request, const ApiRequest
     }
     return {base::Err(std::move(error)), lost};
   }
-  if (response->status >= 200 && response->status < 300) return {ApiAnswer{response->body}, false, response->repeated};
+  if (response->status >= 200 && response->status < 300)
+    return {ApiAnswer{response->body}, false, response->repeated};
   auto error = api::ErrorFromBody(response->status, response->body);
   if (response->status >= 300 && response->status < 400) {
-    error = {Code::kFailedPrecondition, fmt::format("the endpoint redirects to \"{}\", name that one instead", response->headers.Get("Location")),
-             "", "", {}};
+    error = {Code::kFailedPrecondition,
+             fmt::format("the endpoint redirects to \"{}\", name that one instead",
+                         response->headers.Get("Location")),
+             "",
+             "",
+             {}};
   }
   error.message += where;
   if (response->status == 401) error.message += "; " + options_.token_hint;
-  const bool may_retry = response->status == 429 || response->status == 502 || response->status == 503;
+  const bool may_retry =
+      response->status == 429 || response->status == 502 || response->status == 503;
   return {base::Err(std::move(error)), may_retry, response->repeated, RetryAfter(*response)};
 }
 
@@ -102,7 +115,8 @@ bool Caller::Sleep(milliseconds wait, const Call& call) const {
 
 tl::unexpected<base::Error> Caller::TimeIsUp(const Call& call, std::string what) const {
   const bool stopped = call.stop.stop_requested();
-  return base::Err(stopped ? Code::kCancelled : Code::kDeadlineExceeded, fmt::format("{} while {}", stopped ? "stopped" : "timed out", what));
+  return base::Err(stopped ? Code::kCancelled : Code::kDeadlineExceeded,
+                   fmt::format("{} while {}", stopped ? "stopped" : "timed out", what));
 }
 
 }  // namespace sless::rest

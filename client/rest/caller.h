@@ -11,7 +11,7 @@ namespace sless::rest {
 /// One API request, without the endpoint.
 struct ApiRequest {
   std::string method = "GET";
-  std::string path;   ///< from api/routes.h, with the query
+  std::string path;  ///< from api/routes.h, with the query
   transport::Headers headers;
   std::string body;
   transport::OpenBody stream;
@@ -26,10 +26,13 @@ struct ApiAnswer {
 /// Sends requests with token, retries and error texts. Thread-safe.
 class Caller {
  public:
-  Caller(ClientOptions options, std::unique_ptr<transport::Transport> owned, transport::Transport* transport);
+  Caller(ClientOptions options, std::unique_ptr<transport::Transport> owned,
+         transport::Transport* transport);
 
-  /// A 2xx answer, or an error. `repeated` (may be null) is set in both cases: an earlier attempt may have arrived too.
-  base::Result<ApiAnswer> Send(const ApiRequest& request, const Call& call, bool* repeated = nullptr) const;
+  /// A 2xx answer, or an error. `repeated` (may be null) is set in both cases: an earlier attempt
+  /// may have arrived too.
+  base::Result<ApiAnswer> Send(const ApiRequest& request, const Call& call,
+                               bool* repeated = nullptr) const;
   /// Sleeps; false if the deadline or the stop comes first.
   bool Sleep(std::chrono::milliseconds wait, const Call& call) const;
   /// The error of a call whose time is up, by `call`'s stop or deadline.

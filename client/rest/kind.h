@@ -19,12 +19,14 @@ constexpr std::string_view KindOf() {
 
 template <class T>
 std::string PathOf(const Name& name) {
-  return api::ObjectPath({std::string(KindOf<T>()), base::PercentEncode(name.ns), base::PercentEncode(name.name)});
+  return api::ObjectPath(
+      {std::string(KindOf<T>()), base::PercentEncode(name.ns), base::PercentEncode(name.name)});
 }
 
 /// The long polls of SlessClient (wait.cc).
 template <class T>
-base::Result<T> WaitReady(const Caller& caller, const Name& name, int64_t generation, const Call& call);
+base::Result<T> WaitReady(const Caller& caller, const Name& name, int64_t generation,
+                          const Call& call);
 template <class T>
 base::Status WaitGone(const Caller& caller, const Name& name, const Call& call);
 

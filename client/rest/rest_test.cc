@@ -60,7 +60,9 @@ Function MakeFunction(int64_t memory = 256) {
 
 class Client : public testing::Test {
  protected:
-  Client() { Remake([](ClientOptions&) {}); }
+  Client() {
+    Remake([](ClientOptions&) {});
+  }
   void Remake(const std::function<void(ClientOptions&)>& change) {
     ClientOptions options;
     options.endpoint = server_.Url() + "/";
@@ -96,10 +98,16 @@ TEST_F(Client, NamesArePathSegmentsWhateverTheyHold) {
 }
 
 TEST_F(Client, ErrorsKeepTheirFieldsAndNameTheRequest) {
-  base::Error error{Code::kInvalidArgument, "memory is small", "/spec/memoryMb", "TooSmall", {"h.py", 3, {"line"}}};
+  base::Error error{Code::kInvalidArgument,
+                    "memory is small",
+                    "/spec/memoryMb",
+                    "TooSmall",
+                    {"h.py", 3, {"line"}}};
   server_.On("PUT", kPath, {Answer(400, api::ErrorBody(error))});
   const auto put = client_->Put(MakeFunction(), PutMode::kAny);
-  ASSERT_THAT(put, IsError(Code::kInvalidArgument, AllOf(HasSubstr("memory is small"), HasSubstr("PUT " + server_.Url() + kPath))));
+  ASSERT_THAT(
+      put, IsError(Code::kInvalidArgument,
+                   AllOf(HasSubstr("memory is small"), HasSubstr("PUT " + server_.Url() + kPath))));
   EXPECT_EQ(put.error().field, "/spec/memoryMb");
   EXPECT_EQ(put.error().reason, "TooSmall");
   EXPECT_EQ(put.error().source.line, 3);
@@ -108,7 +116,9 @@ TEST_F(Client, ErrorsKeepTheirFieldsAndNameTheRequest) {
 
 TEST_F(Client, WrongTokenSaysWhereToLook) {
   server_.On("GET", "/v1/info", {Refusal(Code::kUnauthenticated, "no such token")});
-  EXPECT_THAT(client_->Info(), IsError(Code::kUnauthenticated, AllOf(HasSubstr("SLESS_TOKEN"), HasSubstr(server_.Url()), Not(HasSubstr("s3cret")))));
+  EXPECT_THAT(client_->Info(), IsError(Code::kUnauthenticated,
+                                       AllOf(HasSubstr("SLESS_TOKEN"), HasSubstr(server_.Url()),
+                                             Not(HasSubstr("s3cret")))));
   EXPECT_EQ(server_.Count("GET", "/v1/info"), 1);
 }
 
@@ -117,20 +127,30 @@ TEST_F(Client, UnreachableSaysWhereToLook) {
     options.endpoint = "http://127.0.0.1:1";
     options.max_retries = 1;
   });
-  EXPECT_THAT(client_->Info(), IsError(Code::kUnavailable, AllOf(HasSubstr("connection refused"), HasSubstr("SLESS_ENDPOINT"),
-                                                                 HasSubstr("http://127.0.0.1:1"), HasSubstr("after 2 attempts"))));
+  EXPECT_THAT(client_->Info(),
+              IsError(Code::kUnavailable,
+                      AllOf(HasSubstr("connection refused"), HasSubstr("SLESS_ENDPOINT"),
+                            HasSubstr("http://127.0.0.1:1"), HasSubstr("after 2 attempts"))));
 }
 
 TEST_F(Client, BadOptions) {
-  EXPECT_THAT(SlessClient::Make({.endpoint = "localhost:8080"}), IsError(Code::kInvalidArgument, HasSubstr("want a URL")));
-  EXPECT_THAT(SlessClient::Make({.endpoint = "http://h/?a"}), IsError(Code::kInvalidArgument, HasSubstr("without a query")));
-  EXPECT_THAT(SlessClient::Make({.endpoint = "http://h", .token = base::Secret("abc\n")}),
-              IsError(Code::kInvalidArgument, AllOf(HasSubstr("line break"), Not(HasSubstr("abc")))));
+  EXPECT_THAT(SlessClient::Make({.endpoint = "localhost:8080"}),
+              IsError(Code::kInvalidArgument, HasSubstr("want a URL")));
+  EXPECT_THAT(SlessClient::Make({.endpoint = "http://h/?a"}),
+              IsError(Code::kInvalidArgument, HasSubstr("without a query")));
+  EXPECT_THAT(
+      SlessClient::Make({.endpoint = "http://h", .token = base::Secret("abc\n")}),
+      IsError(Code::kInvalidArgument, AllOf(HasSubstr("line break"), Not(HasSubstr("abc")))));
 }
 
 TEST_F(Client, RetriesWhatMayPass) {
-  for (const auto& first : {Answer(503, ""), Answer(502, "<html>"), Answer(429, ""), Answer(200, "", End::kNoAnswer), Answer(200, "xxxx", End::kHalfAnswer)}) {
-    server_.On("GET", "/v1/info", {first, Answer(200, R"({"version":"1","externalUrl":"http://e","runtimes":["python3.11"]})")});
+  for (const auto& first :
+       {Answer(503, ""), Answer(502, "<html>"), Answer(429, ""), Answer(200, "", End::kNoAnswer),
+        Answer(200, "xxxx", End::kHalfAnswer)}) {
+    server_.On(
+        "GET", "/v1/info",
+        {first,
+         Answer(200, R"({"version":"1","externalUrl":"http://e","runtimes":["python3.11"]})")});
     const int before = server_.Count("GET", "/v1/info");
     const auto info = client_->Info();
     ASSERT_THAT(info, IsOk());
@@ -142,7 +162,9 @@ TEST_F(Client, RetriesWhatMayPass) {
 
 TEST_F(Client, RetriesEnd) {
   server_.On("GET", kPath, {Refusal(Code::kUnavailable, "shutting down")});
-  EXPECT_THAT(client_->Get<Function>({"default", "f"}), IsError(Code::kUnavailable, AllOf(HasSubstr("shutting down"), HasSubstr("after 4 attempts"))));
+  EXPECT_THAT(client_->Get<Function>({"default", "f"}),
+              IsError(Code::kUnavailable,
+                      AllOf(HasSubstr("shutting down"), HasSubstr("after 4 attempts"))));
   EXPECT_EQ(server_.Count("GET", kPath), 4);
   server_.On("GET", kPath, {Refusal(Code::kInternal, "bug")});
   EXPECT_THAT(client_->Get<Function>({"default", "f"}), IsError(Code::kInternal, HasSubstr("bug")));
@@ -154,7 +176,8 @@ TEST_F(Client, RetryAfterIsHonouredWithinTheDeadline) {
   busy.headers.Add("Retry-After", "5");
   server_.On("GET", kPath, {busy});
   const auto before = kClock.Steady();
-  EXPECT_THAT(client_->Get<Function>({"default", "f"}, Within(1000)), IsError(Code::kUnavailable, HasSubstr("503")));
+  EXPECT_THAT(client_->Get<Function>({"default", "f"}, Within(1000)),
+              IsError(Code::kUnavailable, HasSubstr("503")));
   EXPECT_LT(kClock.Steady() - before, milliseconds(900));
   EXPECT_EQ(server_.Count("GET", kPath), 1);
 }
@@ -174,19 +197,23 @@ TEST_F(Client, PutModes) {
 }
 
 TEST_F(Client, LostAnswerOfACreateIsSuccess) {
-  server_.On("PUT", kPath, {Answer(200, "", End::kNoAnswer), Refusal(Code::kAlreadyExists, "exists")});
+  server_.On("PUT", kPath,
+             {Answer(200, "", End::kNoAnswer), Refusal(Code::kAlreadyExists, "exists")});
   server_.On("GET", kPath, {Holding(MakeFunction())});
   ASSERT_THAT(client_->Put(MakeFunction(), PutMode::kCreateOnly), IsOk());
   EXPECT_EQ(server_.Count("PUT", kPath), 2);
   // Another spec is somebody else's.
-  server_.On("PUT", kPath, {Answer(200, "", End::kNoAnswer), Refusal(Code::kAlreadyExists, "exists")});
-  EXPECT_THAT(client_->Put(MakeFunction(512), PutMode::kCreateOnly), IsError(Code::kAlreadyExists, HasSubstr("exists")));
+  server_.On("PUT", kPath,
+             {Answer(200, "", End::kNoAnswer), Refusal(Code::kAlreadyExists, "exists")});
+  EXPECT_THAT(client_->Put(MakeFunction(512), PutMode::kCreateOnly),
+              IsError(Code::kAlreadyExists, HasSubstr("exists")));
 }
 
 TEST_F(Client, ConflictWithoutALostAnswerIsAConflict) {
   server_.On("PUT", kPath, {Refusal(Code::kAlreadyExists, "exists")});
   server_.On("GET", kPath, {Holding(MakeFunction())});
-  EXPECT_THAT(client_->Put(MakeFunction(), PutMode::kCreateOnly), IsError(Code::kAlreadyExists, HasSubstr("exists")));
+  EXPECT_THAT(client_->Put(MakeFunction(), PutMode::kCreateOnly),
+              IsError(Code::kAlreadyExists, HasSubstr("exists")));
   EXPECT_EQ(server_.Count("GET", kPath), 0);
 }
 
@@ -196,7 +223,8 @@ TEST_F(Client, LostAnswerOfAReplaceAndADelete) {
   EXPECT_THAT(client_->Put(MakeFunction(), PutMode::kReplace), IsOk());
   server_.On("DELETE", kPath, {Answer(200, "", End::kNoAnswer), Refusal(Code::kNotFound, "gone")});
   EXPECT_THAT(client_->Delete<Function>({"default", "f"}), IsOk());
-  EXPECT_THAT(client_->Delete<Function>({"default", "f"}), IsError(Code::kNotFound, HasSubstr("gone")));
+  EXPECT_THAT(client_->Delete<Function>({"default", "f"}),
+              IsError(Code::kNotFound, HasSubstr("gone")));
 }
 
 TEST_F(Client, CreateTakesOverWhatWasInterrupted) {
@@ -207,7 +235,9 @@ TEST_F(Client, CreateTakesOverWhatWasInterrupted) {
   ASSERT_THAT(client_->Create(MakeFunction()), IsOk());
   const auto requests = server_.Requests();
   ASSERT_EQ(requests.size(), 3u);
-  EXPECT_EQ(nlohmann::json::parse(requests[0].body)["metadata"]["annotations"]["sless.dev/creating"], "true");
+  EXPECT_EQ(
+      nlohmann::json::parse(requests[0].body)["metadata"]["annotations"]["sless.dev/creating"],
+      "true");
   EXPECT_EQ(requests[2].headers.Get("If-Match"), "\"7\"");
 }
 
@@ -216,13 +246,15 @@ TEST_F(Client, CreateTakesOverTheSameSpecAndNothingElse) {
   server_.On("GET", kPath, {Holding(MakeFunction())});
   EXPECT_THAT(client_->Create(MakeFunction()), IsOk());
   EXPECT_THAT(client_->Create(MakeFunction(512)),
-              IsError(Code::kAlreadyExists, AllOf(HasSubstr("Function default/f"), HasSubstr("terraform import"))));
+              IsError(Code::kAlreadyExists,
+                      AllOf(HasSubstr("Function default/f"), HasSubstr("terraform import"))));
 }
 
 TEST_F(Client, CreateWaitsForADeletionToEnd) {
   auto deleted = MakeFunction();
   deleted.metadata.deletion_requested_at = "2026-01-01T00:00:00.000Z";
-  server_.On("PUT", kPath, {Refusal(Code::kAlreadyExists, "is being deleted"), Holding(MakeFunction(), 201)});
+  server_.On("PUT", kPath,
+             {Refusal(Code::kAlreadyExists, "is being deleted"), Holding(MakeFunction(), 201)});
   server_.On("GET", kPath, {Holding(deleted), Holding(deleted), Refusal(Code::kNotFound, "gone")});
   EXPECT_THAT(client_->Create(MakeFunction(), Within(10'000)), IsOk());
   EXPECT_EQ(server_.Count("PUT", kPath), 2);
@@ -243,7 +275,8 @@ TEST_F(Client, WaitReadyNeedsTheGenerationAndAFinalPhase) {
     function.status.observed_generation = generation;
     return Holding(function);
   };
-  server_.On("GET", kPath, {state("Ready", 1), state("Building", 2), Answer(503, ""), state("Failed", 2)});
+  server_.On("GET", kPath,
+             {state("Ready", 1), state("Building", 2), Answer(503, ""), state("Failed", 2)});
   const auto ready = client_->WaitReady<Function>({"default", "f"}, 2, Within(10'000));
   ASSERT_THAT(ready, IsOk());
   EXPECT_EQ(ready->status.phase, "Failed");
@@ -257,7 +290,8 @@ TEST_F(Client, AFailureFromBeforeTheRetryIsNotItsOutcome) {
   function.status.observed_generation = 1;
   server_.On("PATCH", kPath, {Holding(function)});
   ASSERT_THAT(client_->RetryFunction({"default", "f"}), IsOk());
-  EXPECT_THAT(server_.Requests()[0].body, HasSubstr(R"({"metadata":{"annotations":{"sless.dev/retry":")"));
+  EXPECT_THAT(server_.Requests()[0].body,
+              HasSubstr(R"({"metadata":{"annotations":{"sless.dev/retry":")"));
   function.metadata.annotations["sless.dev/retry"] = "x";
   const auto before = Holding(function);
   function.status.observed_retry = "x";
@@ -272,8 +306,10 @@ TEST_F(Client, WaitReadyEndsByDeadlineStopAndDeletion) {
   auto function = MakeFunction();
   function.status.phase = "Building";
   server_.On("GET", kPath, {Holding(function)});
-  EXPECT_THAT(client_->WaitReady<Function>({"default", "f"}, 1, Within(300)),
-              IsError(Code::kDeadlineExceeded, HasSubstr("waiting for Function default/f to be ready; its phase is Building")));
+  EXPECT_THAT(
+      client_->WaitReady<Function>({"default", "f"}, 1, Within(300)),
+      IsError(Code::kDeadlineExceeded,
+              HasSubstr("waiting for Function default/f to be ready; its phase is Building")));
   auto slow = Holding(function);
   slow.delay = milliseconds(20'000);
   server_.On("GET", kPath, {Holding(function), slow});
@@ -282,10 +318,12 @@ TEST_F(Client, WaitReadyEndsByDeadlineStopAndDeletion) {
     std::this_thread::sleep_for(milliseconds(400));
     stop.request_stop();
   });
-  EXPECT_THAT(client_->WaitReady<Function>({"default", "f"}, 1, {base::Deadline::Never(), stop.get_token()}),
+  EXPECT_THAT(client_->WaitReady<Function>({"default", "f"}, 1,
+                                           {base::Deadline::Never(), stop.get_token()}),
               IsError(Code::kCancelled, HasSubstr("its phase is Building")));
   server_.On("GET", kPath, {Holding(function), Refusal(Code::kNotFound, "no such function")});
-  EXPECT_THAT(client_->WaitReady<Function>({"default", "f"}, 1, Within(5000)), IsError(Code::kNotFound, HasSubstr("no such")));
+  EXPECT_THAT(client_->WaitReady<Function>({"default", "f"}, 1, Within(5000)),
+              IsError(Code::kNotFound, HasSubstr("no such")));
 }
 
 TEST_F(Client, FinalPhasesPerKind) {
@@ -307,7 +345,8 @@ TEST_F(Client, FinalPhasesPerKind) {
   }
   job.status.phase = "Running";
   server_.On("GET", "/v1/namespaces/j/jobs/j", {Holding(job)});
-  EXPECT_THAT(client_->WaitReady<Job>({"j", "j"}, 1, Within(200)), IsError(Code::kDeadlineExceeded, HasSubstr("Running")));
+  EXPECT_THAT(client_->WaitReady<Job>({"j", "j"}, 1, Within(200)),
+              IsError(Code::kDeadlineExceeded, HasSubstr("Running")));
 }
 
 TEST_F(Client, WaitGone) {
@@ -318,7 +357,8 @@ TEST_F(Client, WaitGone) {
   server_.On("GET", kPath, {Holding(MakeFunction()), Holding(again)});
   EXPECT_THAT(client_->WaitGone<Function>({"default", "f"}, Within(5000)), IsOk());
   server_.On("GET", kPath, {Holding(MakeFunction())});
-  EXPECT_THAT(client_->WaitGone<Function>({"default", "f"}, Within(300)), IsError(Code::kDeadlineExceeded, HasSubstr("deletion of Function")));
+  EXPECT_THAT(client_->WaitGone<Function>({"default", "f"}, Within(300)),
+              IsError(Code::kDeadlineExceeded, HasSubstr("deletion of Function")));
 }
 
 TEST_F(Client, ListReadsEveryPage) {
@@ -353,7 +393,8 @@ TEST_F(Client, UploadIsSkippedWhereTheCodeIs) {
   ASSERT_THAT(client_->UploadCode("default", kHash, zip), IsOk());
   EXPECT_GE(opened, 2);
   EXPECT_EQ(server_.Requests().back().body, "zzz");
-  EXPECT_THAT(client_->UploadCode("default", "../x", zip), IsError(Code::kInvalidArgument, HasSubstr("sha256:")));
+  EXPECT_THAT(client_->UploadCode("default", "../x", zip),
+              IsError(Code::kInvalidArgument, HasSubstr("sha256:")));
   EXPECT_THAT(client_->HasCode("default", kHash), base::IsOkAndHolds(false));
 }
 
@@ -372,11 +413,13 @@ TEST_F(Client, RunsAndRetries) {
 
 TEST_F(Client, AnswersThatAreNotOurs) {
   server_.On("GET", kPath, {Answer(200, "<html>hello</html>")});
-  EXPECT_THAT(client_->Get<Function>({"default", "f"}), IsError(Code::kInternal, HasSubstr("not what this client knows")));
+  EXPECT_THAT(client_->Get<Function>({"default", "f"}),
+              IsError(Code::kInternal, HasSubstr("not what this client knows")));
   auto moved = Answer(301, "");
   moved.headers.Add("Location", "https://other/");
   server_.On("GET", kPath, {moved});
-  EXPECT_THAT(client_->Get<Function>({"default", "f"}), IsError(Code::kFailedPrecondition, HasSubstr("https://other/")));
+  EXPECT_THAT(client_->Get<Function>({"default", "f"}),
+              IsError(Code::kFailedPrecondition, HasSubstr("https://other/")));
   server_.On("GET", "/v1/namespaces/default/functions", {Answer(200, "[]")});
   EXPECT_THAT(client_->List<Function>("default"), IsError(Code::kInternal, HasSubstr("items")));
 }

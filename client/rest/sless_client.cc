@@ -27,8 +27,11 @@ constexpr int kMaxTakeOvers = 5;
 constexpr std::chrono::minutes kUploadTime{10};
 
 tl::unexpected<base::Error> BadAnswer(const ApiRequest& request, const base::Error& error) {
-  return base::Err(Code::kInternal, fmt::format("the answer to {} {} is not what this client knows, is the server older or newer? {}",
-                                                request.method, request.path, base::ToString(error)));
+  return base::Err(
+      Code::kInternal,
+      fmt::format(
+          "the answer to {} {} is not what this client knows, is the server older or newer? {}",
+          request.method, request.path, base::ToString(error)));
 }
 
 template <class T>
@@ -43,7 +46,8 @@ template <class T>
 std::string PutBody(const T& object) {
   json metadata{{"namespace", object.metadata.ns}, {"name", object.metadata.name}};
   if (!object.metadata.annotations.empty()) metadata["annotations"] = object.metadata.annotations;
-  return base::DumpJson(json{{"metadata", std::move(metadata)}, {"spec", api::ToJson(object.spec)}});
+  return base::DumpJson(
+      json{{"metadata", std::move(metadata)}, {"spec", api::ToJson(object.spec)}});
 }
 
 std::string AnnotationPatch(std::string_view name, json value) {
@@ -57,7 +61,10 @@ base::Status CheckHash(std::string_view hash) {
   const bool good = hash.size() == 71 && hash.starts_with("sha256:") &&
                     hash.substr(7).find_first_not_of("0123456789abcdef") == std::string_view::npos;
   if (good) return base::Ok();
-  return base::Err(Code::kInvalidArgument, fmt::format("want sha256:<64 hex digits>, got \"{}\"", base::Truncate(hash, 100)), "/spec/source/hash");
+  return base::Err(
+      Code::kInvalidArgument,
+      fmt::format("want sha256:<64 hex digits>, got \"{}\"", base::Truncate(hash, 100)),
+      "/spec/source/hash");
 }
 
 Result<std::unique_ptr<Caller>> MakeCaller(ClientOptions options, transport::Transport* given) {
@@ -66,7 +73,9 @@ Result<std::unique_ptr<Caller>> MakeCaller(ClientOptions options, transport::Tra
     return base::Err(Code::kInvalidArgument, "the endpoint is a URL without a query");
   }
   if (options.token.Reveal().find_first_of(std::string_view("\r\n \0", 4)) != std::string::npos) {
-    return base::Err(Code::kInvalidArgument, "the token has a space, a line break or a NUL; is the file's last line break in it?");
+    return base::Err(
+        Code::kInvalidArgument,
+        "the token has a space, a line break or a NUL; is the file's last line break in it?");
   }
   std::unique_ptr<transport::Transport> owned;
   if (given == nullptr) {
@@ -87,12 +96,15 @@ SlessClient::~SlessClient() = default;
 
 Result<std::unique_ptr<SlessClient>> SlessClient::Make(ClientOptions options) {
   ASSIGN_OR_RETURN(auto caller, MakeCaller(std::move(options), nullptr));
-  return std::unique_ptr<SlessClient>(new SlessClient(std::make_unique<Impl>(Impl{std::move(caller)})));
+  return std::unique_ptr<SlessClient>(
+      new SlessClient(std::make_unique<Impl>(Impl{std::move(caller)})));
 }
 
-Result<std::unique_ptr<SlessClient>> SlessClient::Make(ClientOptions options, transport::Transport& transport) {
+Result<std::unique_ptr<SlessClient>> SlessClient::Make(ClientOptions options,
+                                                       transport::Transport& transport) {
   ASSIGN_OR_RETURN(auto caller, MakeCaller(std::move(options), &transport));
-  return std::unique_ptr<SlessClient>(new SlessClient(std::make_unique<Impl>(Impl{std::move(caller)})));
+  return std::unique_ptr<SlessClient>(
+      new SlessClient(std::make_unique<Impl>(Impl{std::move(caller)})));
 }
 
 const std::string& SlessClient::endpoint() const { return impl_->caller->options().endpoint; }
@@ -108,8 +120,9 @@ Result<std::vector<T>> SlessClient::List(const std::string& ns, const Call& call
   std::vector<T> objects;
   std::string token;
   for (int page = 0; page < kMaxPages; ++page) {
-    const ApiRequest request{.path = api::ListPath(base::PercentEncode(ns), KindOf<T>()) +
-                                     (token.empty() ? "" : "?continue=" + base::PercentEncode(token))};
+    const ApiRequest request{.path =
+                                 api::ListPath(base::PercentEncode(ns), KindOf<T>()) +
+                                 (token.empty() ? "" : "?continue=" + base::PercentEncode(token))};
     ASSIGN_OR_RETURN(const auto answer, impl_->caller->Send(request, call));
     const auto body = base::ParseJson(answer.body);
     if (!body) return BadAnswer(request, body.error());
@@ -135,14 +148,18 @@ Result<T> SlessClient::Put(const T& object, PutMode mode, const Call& call) {
   request.body = PutBody(object);
   request.headers.Set("Content-Type", "application/json");
   if (mode == PutMode::kCreateOnly) request.headers.Set("If-None-Match", "*");
-  if (mode == PutMode::kReplace) request.headers.Set("If-Match", "\"" + object.metadata.resource_version + "\"");
+  if (mode == PutMode::kReplace)
+    request.headers.Set("If-Match", "\"" + object.metadata.resource_version + "\"");
   bool repeated = false;
   const auto answer = impl_->caller->Send(request, call, &repeated);
-  const bool conflict = !answer && (answer.error().code == Code::kAlreadyExists || answer.error().code == Code::kAborted);
+  const bool conflict = !answer && (answer.error().code == Code::kAlreadyExists ||
+                                    answer.error().code == Code::kAborted);
   if (conflict && repeated) {
     // The conflict may be with our own write, whose answer was lost.
     const auto there = Get<T>(name, call);
-    if (there && there->spec == object.spec && there->metadata.annotations == object.metadata.annotations) return there;
+    if (there && there->spec == object.spec &&
+        there->metadata.annotations == object.metadata.annotations)
+      return there;
   }
   return Read<T>(request, answer);
 }
@@ -158,7 +175,8 @@ Result<T> SlessClient::Patch(const Name& name, const std::string& merge_patch, c
 template <class T>
 base::Status SlessClient::Delete(const Name& name, const Call& call) {
   bool repeated = false;
-  const auto answer = impl_->caller->Send({.method = "DELETE", .path = PathOf<T>(name)}, call, &repeated);
+  const auto answer =
+      impl_->caller->Send({.method = "DELETE", .path = PathOf<T>(name)}, call, &repeated);
   if (!answer && repeated && answer.error().code == Code::kNotFound) return base::Ok();
   if (!answer) return base::Err(answer.error());
   return base::Ok();
@@ -170,7 +188,8 @@ Result<T> SlessClient::Create(T object, const Call& call) {
   object.metadata.annotations[std::string(kCreating)] = "true";
   for (int round = 0;; ++round) {
     auto created = Put(object, PutMode::kCreateOnly, call);
-    const bool conflict = !created && (created.error().code == Code::kAlreadyExists || created.error().code == Code::kAborted);
+    const bool conflict = !created && (created.error().code == Code::kAlreadyExists ||
+                                       created.error().code == Code::kAborted);
     if (!conflict || round == kMaxTakeOvers) return created;
     auto there = Get<T>(name, call);
     if (!there && there.error().code == Code::kNotFound) continue;  // deleted since
@@ -182,14 +201,17 @@ Result<T> SlessClient::Create(T object, const Call& call) {
     const bool interrupted = there->metadata.annotations.contains(std::string(kCreating));
     if (there->spec == object.spec) return there;
     if (!interrupted) {
-      return base::Err(Code::kAlreadyExists,
-                       fmt::format("{} {}/{} already exists and was not created by this configuration; import it with `terraform import` or choose another name",
-                                   KindOf<T>(), name.ns, name.name));
+      return base::Err(
+          Code::kAlreadyExists,
+          fmt::format("{} {}/{} already exists and was not created by this configuration; import "
+                      "it with `terraform import` or choose another name",
+                      KindOf<T>(), name.ns, name.name));
     }
     auto replacement = object;
     replacement.metadata.resource_version = there->metadata.resource_version;
     auto taken = Put(replacement, PutMode::kReplace, call);
-    const bool again = !taken && (taken.error().code == Code::kAborted || taken.error().code == Code::kNotFound);
+    const bool again =
+        !taken && (taken.error().code == Code::kAborted || taken.error().code == Code::kNotFound);
     if (!again) return taken;
   }
 }
@@ -200,7 +222,8 @@ Result<T> SlessClient::FinishCreate(const Name& name, const Call& call) {
 }
 
 Result<api::Function> SlessClient::RetryFunction(const Name& name, const Call& call) {
-  return Patch<api::Function>(name, AnnotationPatch(api::kRetryAnnotation, base::RandomHex(8)), call);
+  return Patch<api::Function>(name, AnnotationPatch(api::kRetryAnnotation, base::RandomHex(8)),
+                              call);
 }
 
 template <class T>
@@ -213,15 +236,18 @@ base::Status SlessClient::WaitGone(const Name& name, const Call& call) {
   return rest::WaitGone<T>(*impl_->caller, name, call);
 }
 
-Result<bool> SlessClient::HasCode(const std::string& ns, const std::string& hash, const Call& call) {
+Result<bool> SlessClient::HasCode(const std::string& ns, const std::string& hash,
+                                  const Call& call) {
   RETURN_IF_ERROR(CheckHash(hash));
-  const auto answer = impl_->caller->Send({.method = "HEAD", .path = api::CodePath(base::PercentEncode(ns), hash)}, call);
+  const auto answer = impl_->caller->Send(
+      {.method = "HEAD", .path = api::CodePath(base::PercentEncode(ns), hash)}, call);
   if (answer) return true;
   if (answer.error().code == Code::kNotFound) return false;
   return base::Err(answer.error());
 }
 
-base::Status SlessClient::UploadCode(const std::string& ns, const std::string& hash, const transport::OpenBody& zip, const Call& call) {
+base::Status SlessClient::UploadCode(const std::string& ns, const std::string& hash,
+                                     const transport::OpenBody& zip, const Call& call) {
   ASSIGN_OR_RETURN(const bool there, HasCode(ns, hash, call));
   if (there) return base::Ok();
   ApiRequest request{.method = "PUT", .path = api::CodePath(base::PercentEncode(ns), hash)};
@@ -232,8 +258,11 @@ base::Status SlessClient::UploadCode(const std::string& ns, const std::string& h
   return base::Ok();
 }
 
-base::Status SlessClient::RetryRun(const Name& job, int64_t run_id, int64_t attempt, const Call& call) {
-  ApiRequest request{.method = "POST", .path = api::RunsPath(base::PercentEncode(job.ns), base::PercentEncode(job.name))};
+base::Status SlessClient::RetryRun(const Name& job, int64_t run_id, int64_t attempt,
+                                   const Call& call) {
+  ApiRequest request{
+      .method = "POST",
+      .path = api::RunsPath(base::PercentEncode(job.ns), base::PercentEncode(job.name))};
   request.body = base::DumpJson(json{{"runId", run_id}, {"attempt", attempt}});
   request.headers.Set("Content-Type", "application/json");
   RETURN_IF_ERROR(impl_->caller->Send(request, call));
@@ -241,11 +270,13 @@ base::Status SlessClient::RetryRun(const Name& job, int64_t run_id, int64_t atte
 }
 
 Result<std::vector<api::Run>> SlessClient::Runs(const Name& job, const Call& call) {
-  const ApiRequest request{.path = api::RunsPath(base::PercentEncode(job.ns), base::PercentEncode(job.name))};
+  const ApiRequest request{
+      .path = api::RunsPath(base::PercentEncode(job.ns), base::PercentEncode(job.name))};
   ASSIGN_OR_RETURN(const auto answer, impl_->caller->Send(request, call));
   const auto body = base::ParseJson(answer.body);
   if (!body) return BadAnswer(request, body.error());
-  if (!body->is_object() || !body->contains("items")) return BadAnswer(request, {Code::kInternal, "want a member \"items\"", "", "", {}});
+  if (!body->is_object() || !body->contains("items"))
+    return BadAnswer(request, {Code::kInternal, "want a member \"items\"", "", "", {}});
   std::vector<api::Run> runs;
   for (const auto& item : (*body)["items"]) {
     auto run = api::FromJson<api::Run>(item, api::Unknown::kIgnore);
@@ -262,7 +293,9 @@ Result<ServerInfo> SlessClient::Info(const Call& call) {
   if (!body) return BadAnswer(request, body.error());
   ServerInfo info;
   const auto text = [&](const char* name) {
-    return body->is_object() && body->contains(name) && (*body)[name].is_string() ? (*body)[name].get<std::string>() : std::string();
+    return body->is_object() && body->contains(name) && (*body)[name].is_string()
+               ? (*body)[name].get<std::string>()
+               : std::string();
   };
   info.version = text("version");
   info.external_url = text("externalUrl");
@@ -271,19 +304,20 @@ Result<ServerInfo> SlessClient::Info(const Call& call) {
       if (runtime.is_string()) info.runtimes.push_back(runtime.get<std::string>());
     }
   }
-  if (info.external_url.empty()) return BadAnswer(request, {Code::kInternal, "want a member \"externalUrl\"", "", "", {}});
+  if (info.external_url.empty())
+    return BadAnswer(request, {Code::kInternal, "want a member \"externalUrl\"", "", "", {}});
   return info;
 }
 
-#define SLESS_INSTANTIATE(T)                                                                  \
-  template Result<T> SlessClient::Get<T>(const Name&, const Call&);                           \
-  template Result<std::vector<T>> SlessClient::List<T>(const std::string&, const Call&);      \
-  template Result<T> SlessClient::Put<T>(const T&, PutMode, const Call&);                     \
-  template Result<T> SlessClient::Patch<T>(const Name&, const std::string&, const Call&);     \
-  template base::Status SlessClient::Delete<T>(const Name&, const Call&);                     \
-  template base::Status SlessClient::WaitGone<T>(const Name&, const Call&);                   \
-  template Result<T> SlessClient::WaitReady<T>(const Name&, int64_t, const Call&);            \
-  template Result<T> SlessClient::Create<T>(T, const Call&);                                  \
+#define SLESS_INSTANTIATE(T)                                                              \
+  template Result<T> SlessClient::Get<T>(const Name&, const Call&);                       \
+  template Result<std::vector<T>> SlessClient::List<T>(const std::string&, const Call&);  \
+  template Result<T> SlessClient::Put<T>(const T&, PutMode, const Call&);                 \
+  template Result<T> SlessClient::Patch<T>(const Name&, const std::string&, const Call&); \
+  template base::Status SlessClient::Delete<T>(const Name&, const Call&);                 \
+  template base::Status SlessClient::WaitGone<T>(const Name&, const Call&);               \
+  template Result<T> SlessClient::WaitReady<T>(const Name&, int64_t, const Call&);        \
+  template Result<T> SlessClient::Create<T>(T, const Call&);                              \
   template Result<T> SlessClient::FinishCreate<T>(const Name&, const Call&)
 
 SLESS_INSTANTIATE(api::Function);

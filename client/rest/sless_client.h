@@ -1,6 +1,7 @@
 #pragma once
 
-// The REST API of slessd as typed requests, with retries. T is api::Function, api::Trigger or api::Job.
+// The REST API of slessd as typed requests, with retries. T is api::Function, api::Trigger or
+// api::Job.
 
 #include <chrono>
 #include <memory>
@@ -17,17 +18,20 @@
 namespace sless::rest {
 
 struct ClientOptions {
-  std::string endpoint;  ///< "https://host:port", "http://…" or "http+unix://…"; a path is put before /v1
+  std::string
+      endpoint;  ///< "https://host:port", "http://…" or "http+unix://…"; a path is put before /v1
   base::Secret token;
-  std::string ca_file;                            ///< "": the system's CAs
-  std::chrono::milliseconds request_timeout{60'000};  ///< one request, without what a long poll waits
-  int max_retries = 4;                            ///< further attempts of one request
+  std::string ca_file;  ///< "": the system's CAs
+  std::chrono::milliseconds request_timeout{
+      60'000};          ///< one request, without what a long poll waits
+  int max_retries = 4;  ///< further attempts of one request
   std::string user_agent = "sless-client";
   /// What a 401 tells the user to look at.
   std::string token_hint = "check the token (token, SLESS_TOKEN); `slessd token create` makes one";
   /// What an endpoint that does not answer tells the user to look at.
-  std::string endpoint_hint = "is slessd running there? check the endpoint (endpoint, SLESS_ENDPOINT)";
-  std::chrono::milliseconds first_backoff{200};   ///< then doubled, at most 5 s
+  std::string endpoint_hint =
+      "is slessd running there? check the endpoint (endpoint, SLESS_ENDPOINT)";
+  std::chrono::milliseconds first_backoff{200};  ///< then doubled, at most 5 s
 };
 
 /// How long a call may take in all, with its retries.
@@ -53,11 +57,13 @@ struct ServerInfo {
   std::vector<std::string> runtimes;
 };
 
-/// Every error names method and URL, keeps field, reason and source of the server's error body, and says what to do where the
-/// server is not reachable or does not take the token. Besides the server's codes: those of transport::Transport::Send.
+/// Every error names method and URL, keeps field, reason and source of the server's error body, and
+/// says what to do where the server is not reachable or does not take the token. Besides the
+/// server's codes: those of transport::Transport::Send.
 ///
-/// A request is sent again after kUnavailable, 429, 502, 503 or a lost connection, at most max_retries times and within the
-/// deadline. That is safe: every request here means the same when it arrives twice.
+/// A request is sent again after kUnavailable, 429, 502, 503 or a lost connection, at most
+/// max_retries times and within the deadline. That is safe: every request here means the same when
+/// it arrives twice.
 ///
 /// Thread safety: all methods may be called from any thread.
 class SlessClient {
@@ -65,7 +71,8 @@ class SlessClient {
   /// Error: kInvalidArgument for an endpoint that is no URL. Sends nothing.
   static base::Result<std::unique_ptr<SlessClient>> Make(ClientOptions options);
   /// With a transport of the caller, which outlives the client; ca_file is not used.
-  static base::Result<std::unique_ptr<SlessClient>> Make(ClientOptions options, transport::Transport& transport);
+  static base::Result<std::unique_ptr<SlessClient>> Make(ClientOptions options,
+                                                         transport::Transport& transport);
   ~SlessClient();
 
   /// kNotFound if there is none.
@@ -74,28 +81,33 @@ class SlessClient {
   /// All objects of a namespace, every page.
   template <class T>
   base::Result<std::vector<T>> List(const std::string& ns, const Call& call = {});
-  /// Writes metadata (namespace, name, annotations) and spec; returns what the server has now. kAlreadyExists for kCreateOnly on an object that is there,
-  /// kAborted for kReplace on one that somebody else changed. Where an answer was lost and the object now has this spec, that is success.
+  /// Writes metadata (namespace, name, annotations) and spec; returns what the server has now.
+  /// kAlreadyExists for kCreateOnly on an object that is there, kAborted for kReplace on one that
+  /// somebody else changed. Where an answer was lost and the object now has this spec, that is
+  /// success.
   template <class T>
   base::Result<T> Put(const T& object, PutMode mode, const Call& call = {});
   /// JSON merge patch (RFC 7396).
   template <class T>
   base::Result<T> Patch(const Name& name, const std::string& merge_patch, const Call& call = {});
-  /// Asks for the deletion; kNotFound if there is none (unless an answer to the same call was lost).
+  /// Asks for the deletion; kNotFound if there is none (unless an answer to the same call was
+  /// lost).
   template <class T>
   base::Status Delete(const Name& name, const Call& call = {});
 
   /// Waits until the object is gone; a deadline gives kDeadlineExceeded.
   template <class T>
   base::Status WaitGone(const Name& name, const Call& call);
-  /// Waits until status.observedGeneration ≥ generation and the phase is final (Function: Ready, Failed; Trigger: Ready, Disabled,
-  /// Failed; Job: Succeeded, Failed, Skipped) and returns the object, Failed too. Errors: kDeadlineExceeded names the phase that it
-  /// stood in; kNotFound if it was deleted meanwhile.
+  /// Waits until status.observedGeneration ≥ generation and the phase is final (Function: Ready,
+  /// Failed; Trigger: Ready, Disabled, Failed; Job: Succeeded, Failed, Skipped) and returns the
+  /// object, Failed too. Errors: kDeadlineExceeded names the phase that it stood in; kNotFound if
+  /// it was deleted meanwhile.
   template <class T>
   base::Result<T> WaitReady(const Name& name, int64_t generation, const Call& call);
 
-  /// Create that survives interruption: writes the object with the annotation sless.dev/creating. One that is there already is
-  /// taken over if it has that annotation or the same spec; otherwise kAlreadyExists says how to go on.
+  /// Create that survives interruption: writes the object with the annotation sless.dev/creating.
+  /// One that is there already is taken over if it has that annotation or the same spec; otherwise
+  /// kAlreadyExists says how to go on.
   template <class T>
   base::Result<T> Create(T object, const Call& call = {});
   /// Ends Create: removes the annotation.
@@ -107,9 +119,11 @@ class SlessClient {
 
   base::Result<bool> HasCode(const std::string& ns, const std::string& hash, const Call& call = {});
   /// Uploads a zip of the tree with this hash, unless the server has it.
-  base::Status UploadCode(const std::string& ns, const std::string& hash, const transport::OpenBody& zip, const Call& call = {});
+  base::Status UploadCode(const std::string& ns, const std::string& hash,
+                          const transport::OpenBody& zip, const Call& call = {});
 
-  /// One more attempt of a failed run; `attempt` is the number that it shall have (so a repeated call starts no second one).
+  /// One more attempt of a failed run; `attempt` is the number that it shall have (so a repeated
+  /// call starts no second one).
   base::Status RetryRun(const Name& job, int64_t run_id, int64_t attempt, const Call& call = {});
   /// Runs of a job, newest first.
   base::Result<std::vector<api::Run>> Runs(const Name& job, const Call& call = {});

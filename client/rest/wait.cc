@@ -24,7 +24,8 @@ bool IsFinal(const api::Function& function) {
   const auto retry = function.metadata.annotations.find(std::string(api::kRetryAnnotation));
   const auto& status = function.status;
   return (status.phase == "Ready" || status.phase == "Failed") &&
-         status.observed_retry == (retry == function.metadata.annotations.end() ? "" : retry->second);
+         status.observed_retry ==
+             (retry == function.metadata.annotations.end() ? "" : retry->second);
 }
 bool IsFinal(const api::Trigger& trigger) {
   const auto& status = trigger.status;
@@ -35,7 +36,8 @@ bool IsFinal(const api::Job& job) {
   return status.phase == "Succeeded" || status.phase == "Failed" || status.phase == "Skipped";
 }
 
-/// Repeats one long poll until `done` says so. The last object seen, and the errors, are given to the caller's closures.
+/// Repeats one long poll until `done` says so. The last object seen, and the errors, are given to
+/// the caller's closures.
 class Poller {
  public:
   Poller(const Caller& caller, const Call& call) : caller_(caller), call_(call) {}
@@ -44,9 +46,11 @@ class Poller {
   Result<std::optional<std::string>> Poll(const std::string& path_and_query) {
     const auto left = call_.deadline.Left(caller_.clock());
     // At the very end of the time the object is read once more, without a wait.
-    const auto wait = std::min<std::chrono::seconds>(kLongestPoll, std::chrono::duration_cast<std::chrono::seconds>(left));
+    const auto wait = std::min<std::chrono::seconds>(
+        kLongestPoll, std::chrono::duration_cast<std::chrono::seconds>(left));
     const auto begun = caller_.clock().Steady();
-    const ApiRequest request{.path = fmt::format("{}&timeout={}", path_and_query, wait.count()), .extra_time = wait};
+    const ApiRequest request{.path = fmt::format("{}&timeout={}", path_and_query, wait.count()),
+                             .extra_time = wait};
     const auto answer = caller_.Send(request, call_);
     if (answer) {
       away_since_.reset();
@@ -55,18 +59,22 @@ class Poller {
     }
     if (answer.error().code != Code::kUnavailable) return base::Err(answer.error());
     if (!away_since_) away_since_ = begun;
-    if (caller_.clock().Steady() - *away_since_ > kLongestOutage || !caller_.Sleep(milliseconds(500), call_)) {
+    if (caller_.clock().Steady() - *away_since_ > kLongestOutage ||
+        !caller_.Sleep(milliseconds(500), call_)) {
       return base::Err(answer.error());
     }
     return std::nullopt;
   }
-  bool TimeLeft() const { return !call_.deadline.Passed(caller_.clock()) && !call_.stop.stop_requested(); }
+  bool TimeLeft() const {
+    return !call_.deadline.Passed(caller_.clock()) && !call_.stop.stop_requested();
+  }
   /// Waits out the rest of a round that came back at once; called between two polls.
   bool Rest() { return pause_.count() <= 0 || caller_.Sleep(pause_, call_); }
 
  private:
   void Pace(base::SteadyPoint begun) {
-    pause_ = std::chrono::duration_cast<milliseconds>(begun + kShortestRound - caller_.clock().Steady());
+    pause_ =
+        std::chrono::duration_cast<milliseconds>(begun + kShortestRound - caller_.clock().Steady());
   }
 
   const Caller& caller_;
@@ -75,13 +83,16 @@ class Poller {
   milliseconds pause_{0};
 };
 
-bool IsEndOfTime(const base::Error& error) { return error.code == Code::kDeadlineExceeded || error.code == Code::kCancelled; }
+bool IsEndOfTime(const base::Error& error) {
+  return error.code == Code::kDeadlineExceeded || error.code == Code::kCancelled;
+}
 
 template <class T>
 Result<T> ReadObject(const std::string& body) {
   auto object = api::FromJsonText<T>(body, api::Unknown::kIgnore);
   if (!object) {
-    return base::Err(Code::kInternal, "the answer to a long poll is not what this client knows: " + base::ToString(object.error()));
+    return base::Err(Code::kInternal, "the answer to a long poll is not what this client knows: " +
+                                          base::ToString(object.error()));
   }
   return object;
 }
@@ -102,7 +113,8 @@ Result<T> WaitReady(const Caller& caller, const Name& name, int64_t generation, 
     if (object.status.observed_generation >= generation && IsFinal(object)) return object;
     phase = object.status.phase;
   } while (poller.Rest() && poller.TimeLeft());
-  return caller.TimeIsUp(call, fmt::format("waiting for {} {}/{} to be ready; its phase is {}", KindOf<T>(), name.ns, name.name, phase));
+  return caller.TimeIsUp(call, fmt::format("waiting for {} {}/{} to be ready; its phase is {}",
+                                           KindOf<T>(), name.ns, name.name, phase));
 }
 
 template <class T>
@@ -120,7 +132,8 @@ base::Status WaitGone(const Caller& caller, const Name& name, const Call& call) 
     if (!uid.empty() && object.metadata.uid != uid) return base::Ok();  // a new one of that name
     uid = object.metadata.uid;
   } while (poller.Rest() && poller.TimeLeft());
-  return caller.TimeIsUp(call, fmt::format("waiting for the deletion of {} {}/{}", KindOf<T>(), name.ns, name.name));
+  return caller.TimeIsUp(
+      call, fmt::format("waiting for the deletion of {} {}/{}", KindOf<T>(), name.ns, name.name));
 }
 
 template Result<api::Function> WaitReady(const Caller&, const Name&, int64_t, const Call&);

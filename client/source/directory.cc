@@ -35,16 +35,19 @@ Reader FileReader(std::shared_ptr<const Fd> fd, std::string path) {
 }
 
 /// Opens a regular file. `where` is its path on this machine, `shown` its path in the tree.
-base::Result<std::shared_ptr<const Fd>> OpenRegular(const std::string& where, std::string_view shown) {
-  auto fd = std::make_shared<const Fd>(open(where.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+base::Result<std::shared_ptr<const Fd>> OpenRegular(const std::string& where,
+                                                    std::string_view shown) {
+  auto fd = std::make_shared<const Fd>(
+      open(where.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!*fd) {
-    if (errno == EACCES || errno == EPERM) return BadFile(shown, "cannot be read: permission denied", Code::kPermissionDenied);
+    if (errno == EACCES || errno == EPERM)
+      return BadFile(shown, "cannot be read: permission denied", Code::kPermissionDenied);
     if (errno == ENOENT || errno == ELOOP || errno == ENOTDIR) {
       return BadFile(shown, "changed while the source was read; run again", Code::kAborted);
     }
     return BadFile(shown, fmt::format("cannot be read: {}", ErrnoText()), Code::kUnavailable);
   }
-  struct stat info{};
+  struct stat info {};
   if (fstat(fd->get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return BadFile(shown, "changed while the source was read; run again", Code::kAborted);
   }
@@ -78,7 +81,8 @@ class Walk {
     ASSIGN_OR_RETURN(tree_.ignore_text, IgnoreText());
     rules_ = std::make_unique<IgnoreRules>(tree_.ignore_text);
     RETURN_IF_ERROR(Folder(""));
-    std::sort(tree_.entries.begin(), tree_.entries.end(), [](const Entry& a, const Entry& b) { return a.path < b.path; });
+    std::sort(tree_.entries.begin(), tree_.entries.end(),
+              [](const Entry& a, const Entry& b) { return a.path < b.path; });
     for (auto& entry : tree_.entries) RETURN_IF_ERROR(Hash(entry));
     tree_.contents = std::make_shared<DirectoryContents>(std::move(files_));
     return std::move(tree_);
@@ -87,7 +91,7 @@ class Walk {
  private:
   base::Result<std::string> IgnoreText() {
     const auto where = root_ + "/" + std::string(kIgnoreFile);
-    struct stat info{};
+    struct stat info {};
     if (lstat(where.c_str(), &info) != 0) return std::string();
     if (!S_ISREG(info.st_mode)) return BadFile(kIgnoreFile, "is not a regular file");
     ASSIGN_OR_RETURN(auto fd, OpenRegular(where, kIgnoreFile));
@@ -99,7 +103,8 @@ class Walk {
       if (n == 0) break;
       size += n;
     }
-    if (size > kMaxIgnoreBytes) return BadFile(kIgnoreFile, "is longer than 64 KiB", Code::kTooLarge);
+    if (size > kMaxIgnoreBytes)
+      return BadFile(kIgnoreFile, "is longer than 64 KiB", Code::kTooLarge);
     text.resize(size);
     return text;
   }
@@ -117,52 +122,68 @@ class Walk {
       const std::string_view name = item->d_name;
       if (name == "." || name == "..") continue;
       if (++seen_ > limits_.max_archive_entries) {
-        return base::Err(Code::kTooLarge, fmt::format("the source has more than {} files and folders, ignored ones too; name a smaller folder",
-                                                      limits_.max_archive_entries));
+        return base::Err(Code::kTooLarge,
+                         fmt::format("the source has more than {} files and folders, ignored ones "
+                                     "too; name a smaller folder",
+                                     limits_.max_archive_entries));
       }
-      lock = lock || std::find(std::begin(kLockFiles), std::end(kLockFiles), name) != std::end(kLockFiles);
+      lock = lock ||
+             std::find(std::begin(kLockFiles), std::end(kLockFiles), name) != std::end(kLockFiles);
       names.emplace_back(name);
     }
     std::sort(names.begin(), names.end());  // so that the same error is found each time
-    for (const auto& name : names) RETURN_IF_ERROR(Item(path.empty() ? name : path + "/" + name, lock));
+    for (const auto& name : names)
+      RETURN_IF_ERROR(Item(path.empty() ? name : path + "/" + name, lock));
     return base::Ok();
   }
 
   base::Status Item(const std::string& path, bool lock_beside) {
     const auto where = root_ + "/" + path;
-    struct stat info{};
-    if (lstat(where.c_str(), &info) != 0) return BadFile(path, "vanished while the source was read; run again", Code::kAborted);
+    struct stat info {};
+    if (lstat(where.c_str(), &info) != 0)
+      return BadFile(path, "vanished while the source was read; run again", Code::kAborted);
     if (rules_->Ignored(path, S_ISDIR(info.st_mode), lock_beside)) return base::Ok();
-    if (rules_->TooCostly()) return BadFile(kIgnoreFile, "has rules that take too long to apply", Code::kTooLarge);
-    if (const auto problem = PathProblem(path, limits_); !problem.empty()) return BadFile(path, problem);
+    if (rules_->TooCostly())
+      return BadFile(kIgnoreFile, "has rules that take too long to apply", Code::kTooLarge);
+    if (const auto problem = PathProblem(path, limits_); !problem.empty())
+      return BadFile(path, problem);
     if (S_ISDIR(info.st_mode)) return Folder(path);
     if (S_ISREG(info.st_mode)) return Add(path, where, info.st_mode);
     if (S_ISLNK(info.st_mode)) return Link(path, where);
-    return BadFile(path, fmt::format("is {}, only regular files can be part of a source; remove it or ignore it in {}", KindOf(info.st_mode),
-                                     kIgnoreFile));
+    return BadFile(
+        path, fmt::format(
+                  "is {}, only regular files can be part of a source; remove it or ignore it in {}",
+                  KindOf(info.st_mode), kIgnoreFile));
   }
 
   base::Status Link(const std::string& path, const std::string& where) {
     char target[PATH_MAX + 1] = "";
-    if (readlink(where.c_str(), target, PATH_MAX) < 0) return BadFile(path, "vanished while the source was read; run again", Code::kAborted);
+    if (readlink(where.c_str(), target, PATH_MAX) < 0)
+      return BadFile(path, "vanished while the source was read; run again", Code::kAborted);
     const std::unique_ptr<char, void (*)(void*)> real(realpath(where.c_str(), nullptr), &free);
-    if (!real) return BadFile(path, fmt::format("is a link to {}, which cannot be followed: {}", ShowPath(target), ErrnoText()));
+    if (!real)
+      return BadFile(path, fmt::format("is a link to {}, which cannot be followed: {}",
+                                       ShowPath(target), ErrnoText()));
     const std::string resolved = real.get();
     if (!resolved.starts_with(root_ == "/" ? root_ : root_ + "/")) {
-      return BadFile(path, fmt::format("is a link to {}, which lies outside of the source; copy the file or ignore the link in {}",
+      return BadFile(path, fmt::format("is a link to {}, which lies outside of the source; copy "
+                                       "the file or ignore the link in {}",
                                        ShowPath(target), kIgnoreFile));
     }
-    struct stat info{};
+    struct stat info {};
     if (stat(resolved.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
-      return BadFile(path, fmt::format("is a link to {}, which is {}; only links to regular files are followed", ShowPath(target),
-                                       S_ISDIR(info.st_mode) ? "a folder" : "no regular file"));
+      return BadFile(
+          path,
+          fmt::format("is a link to {}, which is {}; only links to regular files are followed",
+                      ShowPath(target), S_ISDIR(info.st_mode) ? "a folder" : "no regular file"));
     }
     return Add(path, resolved, info.st_mode);
   }
 
   base::Status Add(const std::string& path, const std::string& where, mode_t mode) {
     if (tree_.entries.size() >= limits_.max_files) {
-      return BadFile(path, fmt::format("the source has more than {} files", limits_.max_files), Code::kTooLarge);
+      return BadFile(path, fmt::format("the source has more than {} files", limits_.max_files),
+                     Code::kTooLarge);
     }
     tree_.entries.push_back({path, (mode & S_IXUSR) != 0, 0, "", files_.size()});
     files_.push_back(where);
@@ -180,10 +201,15 @@ class Walk {
       entry.size += n;
       total_ += n;
       if (entry.size > limits_.max_file_bytes) {
-        return BadFile(entry.path, fmt::format("is larger than {}", ShowBytes(limits_.max_file_bytes)), Code::kTooLarge);
+        return BadFile(entry.path,
+                       fmt::format("is larger than {}", ShowBytes(limits_.max_file_bytes)),
+                       Code::kTooLarge);
       }
       if (total_ > limits_.max_total_bytes) {
-        return BadFile(entry.path, fmt::format("with it the source is larger than {}", ShowBytes(limits_.max_total_bytes)), Code::kTooLarge);
+        return BadFile(
+            entry.path,
+            fmt::format("with it the source is larger than {}", ShowBytes(limits_.max_total_bytes)),
+            Code::kTooLarge);
       }
     }
     entry.digest = hash.Hex();
@@ -204,17 +230,21 @@ class Walk {
 
 base::Result<Tree> ReadDirectory(const std::string& path, const Limits& limits) {
   const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), &free);
-  struct stat info{};
+  struct stat info {};
   if (!real || stat(real.get(), &info) != 0) {
     return base::Err(errno == EACCES ? Code::kPermissionDenied : Code::kNotFound,
                      fmt::format("the folder {} cannot be read: {}", ShowPath(path), ErrnoText()));
   }
   if (!S_ISDIR(info.st_mode)) {
-    return base::Err(Code::kInvalidArgument, fmt::format("{} is a file, want a folder; a zip goes to source_zip", ShowPath(path)));
+    return base::Err(
+        Code::kInvalidArgument,
+        fmt::format("{} is a file, want a folder; a zip goes to source_zip", ShowPath(path)));
   }
   ASSIGN_OR_RETURN(auto tree, Walk(real.get(), limits).Run());
   if (tree.entries.empty()) {
-    return base::Err(Code::kInvalidArgument, fmt::format("the folder {} holds no file (ignored ones do not count)", ShowPath(path)));
+    return base::Err(
+        Code::kInvalidArgument,
+        fmt::format("the folder {} holds no file (ignored ones do not count)", ShowPath(path)));
   }
   return tree;
 }

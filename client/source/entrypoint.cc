@@ -18,7 +18,8 @@ constexpr std::string_view kField = "/spec/entrypoint";
 constexpr size_t kMaxScanBytes = 1 << 20;
 
 tl::unexpected<base::Error> Bad(std::string message, std::string_view file = "") {
-  base::Error error{Code::kInvalidArgument, std::move(message), std::string(kField), "HandlerNotFound", {}};
+  base::Error error{
+      Code::kInvalidArgument, std::move(message), std::string(kField), "HandlerNotFound", {}};
   error.source.file = file;
   return base::Err(std::move(error));
 }
@@ -32,7 +33,9 @@ std::vector<std::string> Endings(std::string_view runtime) {
 
 base::Status CheckRuntime(std::string_view runtime) {
   if (IsPython(runtime) || runtime == "nodejs20") return base::Ok();
-  return base::Err(Code::kInvalidArgument, fmt::format("want python3.11 or nodejs20, got \"{}\"", runtime), "/spec/runtime");
+  return base::Err(Code::kInvalidArgument,
+                   fmt::format("want python3.11 or nodejs20, got \"{}\"", runtime),
+                   "/spec/runtime");
 }
 
 /// "src/handler" of "src/handler.py", "" if the ending is not one of the runtime's.
@@ -49,8 +52,10 @@ std::string Hint(const Tree& tree, std::string_view runtime, const Entrypoint& w
   if (!IsPython(runtime)) {
     for (const char* ending : {".ts", ".mts", ".cts", ".tsx"}) {
       if (tree.Find(want.file + ending) != nullptr) {
-        return fmt::format("there is {}{}: TypeScript is not run, compile it to JavaScript first and point the source to the output", want.file,
-                           ending);
+        return fmt::format(
+            "there is {}{}: TypeScript is not run, compile it to JavaScript first and point the "
+            "source to the output",
+            want.file, ending);
       }
     }
   }
@@ -61,8 +66,11 @@ std::string Hint(const Tree& tree, std::string_view runtime, const Entrypoint& w
   }
   auto dotted = want.file;
   std::replace(dotted.begin(), dotted.end(), '.', '/');
-  const auto has = [&](std::string_view name) { return std::find(files.begin(), files.end(), name) != files.end(); };
-  if (has(dotted)) return fmt::format("folders are separated by '/': \"{}.{}\"", dotted, want.function);
+  const auto has = [&](std::string_view name) {
+    return std::find(files.begin(), files.end(), name) != files.end();
+  };
+  if (has(dotted))
+    return fmt::format("folders are separated by '/': \"{}.{}\"", dotted, want.function);
   const auto stripped = WithoutEnding(want.file, {".py", ".js", ".mjs", ".cjs"});
   if (!stripped.empty() && has(stripped)) {
     return fmt::format("the file is named without its ending: \"{}.{}\"", stripped, want.function);
@@ -70,10 +78,13 @@ std::string Hint(const Tree& tree, std::string_view runtime, const Entrypoint& w
   for (const auto& file : files) {
     if (!file.ends_with("/" + want.file)) continue;
     const auto folder = file.substr(0, file.find('/'));
-    const bool single = std::all_of(tree.entries.begin(), tree.entries.end(),
-                                    [&](const Entry& entry) { return entry.path.starts_with(folder + "/"); });
-    return single ? fmt::format("everything lies below the folder {0}/: zip its contents instead of the folder, or write \"{1}.{2}\"", folder,
-                                file, want.function)
+    const bool single =
+        std::all_of(tree.entries.begin(), tree.entries.end(),
+                    [&](const Entry& entry) { return entry.path.starts_with(folder + "/"); });
+    return single ? fmt::format(
+                        "everything lies below the folder {0}/: zip its contents instead of the "
+                        "folder, or write \"{1}.{2}\"",
+                        folder, file, want.function)
                   : fmt::format("did you mean \"{}.{}\"?", file, want.function);
   }
   std::vector<std::string> alike;  // near in length, for the comparison takes the product of both
@@ -81,7 +92,8 @@ std::string Hint(const Tree& tree, std::string_view runtime, const Entrypoint& w
     const bool near = file.size() <= want.file.size() + 3 && want.file.size() <= file.size() + 3;
     if (near && file.size() < 200 && alike.size() < 1000) alike.push_back(file);
   }
-  if (const auto near = base::Nearest(want.file, alike); !near.empty()) return fmt::format("did you mean \"{}.{}\"?", near, want.function);
+  if (const auto near = base::Nearest(want.file, alike); !near.empty())
+    return fmt::format("did you mean \"{}.{}\"?", near, want.function);
   if (files.empty()) return fmt::format("the source has no {} file at all", endings[0]);
   if (files.size() == 1) return fmt::format("did you mean \"{}.{}\"?", files[0], want.function);
   if (files.size() > 5) files.resize(5);
@@ -106,36 +118,46 @@ base::Result<std::string> Text(const Tree& tree, const Entry& entry) {
 
 base::Result<Entrypoint> ParseEntrypoint(std::string_view text) {
   const auto bad = [&](std::string_view why) {
-    return base::Err(Code::kInvalidArgument, fmt::format("want \"file.function\" like \"handler.handle\", got {}: {}", ShowPath(text), why),
+    return base::Err(Code::kInvalidArgument,
+                     fmt::format("want \"file.function\" like \"handler.handle\", got {}: {}",
+                                 ShowPath(text), why),
                      std::string(kField));
   };
   const size_t dot = text.rfind('.');
-  if (dot == std::string_view::npos || dot + 1 == text.size() || dot == 0) return bad("a file and a function with a '.' between them are needed");
+  if (dot == std::string_view::npos || dot + 1 == text.size() || dot == 0)
+    return bad("a file and a function with a '.' between them are needed");
   Entrypoint parts{std::string(text.substr(0, dot)), std::string(text.substr(dot + 1))};
-  if (const auto problem = PathProblem(parts.file, Limits{}); !problem.empty()) return bad("of the file, " + problem);
+  if (const auto problem = PathProblem(parts.file, Limits{}); !problem.empty())
+    return bad("of the file, " + problem);
   if (parts.file.ends_with('/')) return bad("the file's name is missing");
-  if (!IsWordStart(parts.function[0]) || !std::all_of(parts.function.begin(), parts.function.end(), IsWord)) {
+  if (!IsWordStart(parts.function[0]) ||
+      !std::all_of(parts.function.begin(), parts.function.end(), IsWord)) {
     return bad("the part behind the last '.' is not the name of a function");
   }
   return parts;
 }
 
-base::Result<std::string> EntrypointFile(const Tree& tree, std::string_view runtime, std::string_view entrypoint) {
+base::Result<std::string> EntrypointFile(const Tree& tree, std::string_view runtime,
+                                         std::string_view entrypoint) {
   RETURN_IF_ERROR(CheckRuntime(runtime));
   ASSIGN_OR_RETURN(const auto want, ParseEntrypoint(entrypoint));
   for (const auto& ending : Endings(runtime)) {
     if (tree.Find(want.file + ending) != nullptr) return want.file + ending;
   }
-  return Bad(fmt::format("entrypoint \"{}\" needs the file {}, which is not in the source; {}", entrypoint,
-                         base::Join([&] {
-                           auto names = Endings(runtime);
-                           for (auto& name : names) name = want.file + name;
-                           return names;
-                         }(), " or "),
+  return Bad(fmt::format("entrypoint \"{}\" needs the file {}, which is not in the source; {}",
+                         entrypoint,
+                         base::Join(
+                             [&] {
+                               auto names = Endings(runtime);
+                               for (auto& name : names) name = want.file + name;
+                               return names;
+                             }(),
+                             " or "),
                          Hint(tree, runtime, want)));
 }
 
-base::Status CheckEntrypoint(const Tree& tree, std::string_view runtime, std::string_view entrypoint) {
+base::Status CheckEntrypoint(const Tree& tree, std::string_view runtime,
+                             std::string_view entrypoint) {
   ASSIGN_OR_RETURN(const auto file, EntrypointFile(tree, runtime, entrypoint));
   ASSIGN_OR_RETURN(const auto want, ParseEntrypoint(entrypoint));
   const auto* const entry = tree.Find(file);
@@ -143,7 +165,8 @@ base::Status CheckEntrypoint(const Tree& tree, std::string_view runtime, std::st
   ASSIGN_OR_RETURN(const auto text, Text(tree, *entry));
   const auto names = IsPython(runtime) ? ScanPython(text) : ScanNode(text);
   if (names.MayHave(want.function)) return base::Ok();
-  auto message = fmt::format("{} has no {}function \"{}\"", file, IsPython(runtime) ? "" : "exported ", want.function);
+  auto message = fmt::format("{} has no {}function \"{}\"", file,
+                             IsPython(runtime) ? "" : "exported ", want.function);
   if (names.functions.empty()) {
     message += IsPython(runtime) ? "; it defines no function" : "; it exports nothing";
   } else {

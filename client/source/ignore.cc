@@ -7,7 +7,8 @@ namespace {
 
 constexpr size_t kMaxRules = 1000;
 
-/// Matches `c` against the class that starts after '['. `end` is set behind the ']'; false in `closed` if there is none.
+/// Matches `c` against the class that starts after '['. `end` is set behind the ']'; false in
+/// `closed` if there is none.
 bool ClassMatches(std::string_view pattern, size_t& at, char c, bool& closed) {
   size_t i = at;
   const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
@@ -49,7 +50,8 @@ bool OneMatches(std::string_view pattern, size_t& at, char c) {
 
 bool GlobMatches(std::string_view pattern, std::string_view text, uint64_t& steps) {
   size_t p = 0, t = 0;
-  size_t star = std::string_view::npos, star_text = 0;  // where to go on when the last '*' has to take one more
+  size_t star = std::string_view::npos,
+         star_text = 0;  // where to go on when the last '*' has to take one more
   while (t < text.size()) {
     ++steps;
     size_t next = p;

@@ -9,19 +9,22 @@ namespace sless::source {
 
 inline constexpr std::string_view kIgnoreFile = ".slessignore";
 /// Beside one of these a folder node_modules is not content: the server installs it.
-inline constexpr std::string_view kLockFiles[] = {"package-lock.json", "npm-shrinkwrap.json", "yarn.lock"};
+inline constexpr std::string_view kLockFiles[] = {"package-lock.json", "npm-shrinkwrap.json",
+                                                  "yarn.lock"};
 
-/// Which files of a source are not content: the default rules, then the lines of .slessignore in gitignore's syntax. The last
-/// rule that matches decides, so a line "!node_modules/" brings back what a default leaves out. Not thread-safe.
+/// Which files of a source are not content: the default rules, then the lines of .slessignore in
+/// gitignore's syntax. The last rule that matches decides, so a line "!node_modules/" brings back
+/// what a default leaves out. Not thread-safe.
 class IgnoreRules {
  public:
   /// `max_steps`: comparisons of characters before TooCostly, by default for a second or so.
   explicit IgnoreRules(std::string_view text, uint64_t max_steps = 200'000'000);
 
-  /// Verdict on one path whose parents are not ignored (what lies in an ignored folder is ignored, whatever the rules say).
-  /// `lock_beside`: a lock file lies in the same folder.
+  /// Verdict on one path whose parents are not ignored (what lies in an ignored folder is ignored,
+  /// whatever the rules say). `lock_beside`: a lock file lies in the same folder.
   bool Ignored(std::string_view path, bool is_directory, bool lock_beside);
-  /// True once the verdicts took so many steps that the rules must be meant to keep a server busy; give up then.
+  /// True once the verdicts took so many steps that the rules must be meant to keep a server busy;
+  /// give up then.
   bool TooCostly() const { return steps_ > max_steps_; }
 
  private:

@@ -44,7 +44,9 @@ class Lexer {
 
  private:
   char Peek(size_t ahead) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
-  void Add(std::string text, bool string = false) { tokens_.push_back({std::move(text), string, depth_}); }
+  void Add(std::string text, bool string = false) {
+    tokens_.push_back({std::move(text), string, depth_});
+  }
 
   void Punctuation(char c) {
     ++at_;
@@ -62,7 +64,8 @@ class Lexer {
 
   void String(char quote) {
     const size_t start = ++at_;
-    while (at_ < text_.size() && text_[at_] != quote && text_[at_] != '\n') at_ += text_[at_] == '\\' ? 2 : 1;
+    while (at_ < text_.size() && text_[at_] != quote && text_[at_] != '\n')
+      at_ += text_[at_] == '\\' ? 2 : 1;
     at_ = std::min(at_, text_.size());
     Add(std::string(text_.substr(start, at_ - start)), true);
     if (at_ < text_.size()) ++at_;
@@ -97,7 +100,8 @@ class Lexer {
     if (tokens_.empty()) return true;
     const auto& last = tokens_.back();
     if (last.string) return false;
-    for (const char* word : {"return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "else", "do", "await", "yield"}) {
+    for (const char* word : {"return", "typeof", "case", "in", "of", "delete", "void", "throw",
+                             "new", "else", "do", "await", "yield"}) {
       if (last.text == word) return true;
     }
     return !IsWord(last.text[0]) && last.text != ")" && last.text != "]" && last.text != "}";
@@ -137,15 +141,19 @@ class Module {
       const auto& word = t_[i].text;
       if (word == "export" && t_[i].depth == 0 && !Is(i - 1, ".") && !Is(i + 1, ":")) Export(i + 1);
       if (word == "exports" && !(Is(i - 1, ".") && !Is(i - 2, "module"))) Exports(i);
-      if (word == "module" && !Is(i - 1, ".") && !Is(i + 1, ".")) names_.uncertain = names_.uncertain || !Is(i + 1, ":");
-      if (word == "this" && t_[i].depth == 0 && Is(i + 1, ".") && Is(i + 3, "=")) names_.other.push_back(Text(i + 2));
+      if (word == "module" && !Is(i - 1, ".") && !Is(i + 1, "."))
+        names_.uncertain = names_.uncertain || !Is(i + 1, ":");
+      if (word == "this" && t_[i].depth == 0 && Is(i + 1, ".") && Is(i + 3, "="))
+        names_.other.push_back(Text(i + 2));
     }
     return std::move(names_);
   }
 
  private:
   std::string Text(size_t i) const { return i < t_.size() ? t_[i].text : ""; }
-  bool Is(size_t i, std::string_view text) const { return i < t_.size() && !t_[i].string && t_[i].text == text; }
+  bool Is(size_t i, std::string_view text) const {
+    return i < t_.size() && !t_[i].string && t_[i].text == text;
+  }
 
   /// Behind the word export of an ES module.
   void Export(size_t i) {
@@ -155,7 +163,8 @@ class Module {
       if (Is(i + 1, "{")) {
         Object(i + 1);
       } else {
-        names_.uncertain = names_.uncertain || !(Is(i + 1, "function") || Is(i + 1, "async") || Is(i + 1, "class"));
+        names_.uncertain = names_.uncertain ||
+                           !(Is(i + 1, "function") || Is(i + 1, "async") || Is(i + 1, "class"));
       }
     } else if (Is(i, "*")) {
       names_.uncertain = true;
@@ -173,11 +182,15 @@ class Module {
     }
   }
 
-  /// "class X", "const a = …, {b, c} = …": every word up to the end of the statement's first line of names.
+  /// "class X", "const a = …, {b, c} = …": every word up to the end of the statement's first line
+  /// of names.
   void Declared(size_t i) {
     const int depth = i < t_.size() ? t_[i].depth : 0;
-    for (size_t k = i + 1; k < t_.size() && !(t_[k].depth == depth && (Is(k, ";") || Is(k, "export") || Is(k, "function"))); ++k) {
-      if (t_[k].string || !IsWordStart(t_[k].text[0]) || t_[k].depth > depth + 2 || Is(k - 1, ".")) continue;
+    for (size_t k = i + 1; k < t_.size() && !(t_[k].depth == depth &&
+                                              (Is(k, ";") || Is(k, "export") || Is(k, "function")));
+         ++k) {
+      if (t_[k].string || !IsWordStart(t_[k].text[0]) || t_[k].depth > depth + 2 || Is(k - 1, "."))
+        continue;
       if (k == i + 1 && Is(k + 1, "=")) {
         names_.Function(Text(k));
       } else {
@@ -192,11 +205,13 @@ class Module {
       if (Is(i + 3, "=")) return names_.Function(Text(i + 2));
       return names_.other.push_back(Text(i + 2));  // exports.a.b = …, or a use
     }
-    if (Is(i + 1, "[") && i + 2 < t_.size() && t_[i + 2].string && t_[i + 2].text != "`" && Is(i + 3, "]")) {
+    if (Is(i + 1, "[") && i + 2 < t_.size() && t_[i + 2].string && t_[i + 2].text != "`" &&
+        Is(i + 3, "]")) {
       return names_.Function(Text(i + 2));
     }
     if (Is(i + 1, "=") && Is(i + 2, "{")) return Object(i + 2);
-    if (Is(i + 1, "=") && Is(i + 2, "exports")) return;  // exports = … of "module.exports = exports = {…}": seen at the next word
+    if (Is(i + 1, "=") && Is(i + 2, "exports"))
+      return;  // exports = … of "module.exports = exports = {…}": seen at the next word
     if (Is(i + 1, "=") && (Is(i + 2, "module") && Is(i + 4, "exports"))) return;
     names_.uncertain = true;  // handed around, or given a computed value
   }

@@ -15,19 +15,22 @@ std::string PathProblem(std::string_view path, const Limits& limits) {
   if (path.find('\0') != std::string_view::npos) return "the name holds a NUL";
   if (!base::IsUtf8(path)) return "the name is not UTF-8";
   if (path.size() > limits.max_path_bytes) {
-    return fmt::format("the name has {} bytes, at most {} are allowed", path.size(), limits.max_path_bytes);
+    return fmt::format("the name has {} bytes, at most {} are allowed", path.size(),
+                       limits.max_path_bytes);
   }
   if (path.front() == '/') return "the name is absolute";
   if (path.find('\\') != std::string_view::npos) return "the name holds a backslash";
   if (path.size() >= 2 && path[1] == ':' && ((path[0] | 32) >= 'a' && (path[0] | 32) <= 'z')) {
     return "the name starts with a drive letter";
   }
-  if (std::any_of(path.begin(), path.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
+  if (std::any_of(path.begin(), path.end(),
+                  [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
     return "the name holds a control character";
   }
   const auto segments = base::Split(path, '/');
   if (segments.size() > limits.max_depth) {
-    return fmt::format("it lies {} levels deep, at most {} are allowed", segments.size(), limits.max_depth);
+    return fmt::format("it lies {} levels deep, at most {} are allowed", segments.size(),
+                       limits.max_depth);
   }
   for (const auto& segment : segments) {
     if (segment == "..") return "the name leaves the tree (\"..\")";
@@ -58,8 +61,12 @@ tl::unexpected<base::Error> BadFile(std::string_view path, std::string_view why,
 }
 
 tl::unexpected<base::Error> BadArchive(std::string_view path, std::string_view why, Code code) {
-  base::Error error{code, path.empty() ? fmt::format("the archive {}", why) : fmt::format("entry {}: {}", ShowPath(path), why), "",
-                    "BadArchive", {}};
+  base::Error error{code,
+                    path.empty() ? fmt::format("the archive {}", why)
+                                 : fmt::format("entry {}: {}", ShowPath(path), why),
+                    "",
+                    "BadArchive",
+                    {}};
   error.source.file = base::IsUtf8(path) ? std::string(path) : ShowPath(path);
   return base::Err(std::move(error));
 }

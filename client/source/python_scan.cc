@@ -9,7 +9,8 @@ struct Line {
   std::vector<std::string> tokens;
 };
 
-/// Splits a module into logical lines: brackets and backslashes join lines, strings and comments vanish.
+/// Splits a module into logical lines: brackets and backslashes join lines, strings and comments
+/// vanish.
 class Lines {
  public:
   explicit Lines(std::string_view text) : text_(text) {
@@ -28,7 +29,8 @@ class Lines {
         if (!line.tokens.empty()) return true;
         line = {};
         Indent(line);
-      } else if (c == '\\' && at_ + 1 < text_.size() && (text_[at_ + 1] == '\n' || text_[at_ + 1] == '\r')) {
+      } else if (c == '\\' && at_ + 1 < text_.size() &&
+                 (text_[at_ + 1] == '\n' || text_[at_ + 1] == '\r')) {
         at_ += text_[at_ + 1] == '\r' ? 3 : 2;
       } else if (c == ';' && depth == 0) {
         ++at_;
@@ -65,7 +67,8 @@ class Lines {
   void Word(Line& line) {
     const size_t start = at_;
     while (at_ < text_.size() && IsWord(text_[at_])) ++at_;
-    // A prefix of a string (r, b, f, u and pairs) is no word. Raw or not: a backslash keeps a quote from ending it.
+    // A prefix of a string (r, b, f, u and pairs) is no word. Raw or not: a backslash keeps a quote
+    // from ending it.
     if (at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\'') && at_ - start <= 2) return;
     line.tokens.emplace_back(text_.substr(start, at_ - start));
   }
@@ -155,17 +158,20 @@ class Module {
     }
   }
 
-  /// Any word that is followed by '=' or ',' before a '=', or by ':' and later '=', or comes after "as" or "for", may be bound.
+  /// Any word that is followed by '=' or ',' before a '=', or by ':' and later '=', or comes after
+  /// "as" or "for", may be bound.
   void Bindings(const Tokens& t) {
     bool binds = false;
     for (size_t i = 0; i < t.size(); ++i) {
-      const bool comparison = i > 0 && (t[i - 1] == "=" || t[i - 1] == "!" || t[i - 1] == "<" || t[i - 1] == ">");
+      const bool comparison =
+          i > 0 && (t[i - 1] == "=" || t[i - 1] == "!" || t[i - 1] == "<" || t[i - 1] == ">");
       const bool before_comparison = i + 1 < t.size() && t[i + 1] == "=";
-      binds = binds || (t[i] == "=" && !comparison && !before_comparison) || t[i] == "as" || t[i] == "for" ||
-              t[i] == "def" || t[i] == "class" || t[i] == "import";
+      binds = binds || (t[i] == "=" && !comparison && !before_comparison) || t[i] == "as" ||
+              t[i] == "for" || t[i] == "def" || t[i] == "class" || t[i] == "import";
     }
     if (!binds) return;
-    // In doubt for the name: on a line that binds something every word that is not called or read through '.' counts.
+    // In doubt for the name: on a line that binds something every word that is not called or read
+    // through '.' counts.
     for (size_t i = 0; i < t.size(); ++i) {
       const bool used = i + 1 < t.size() && (t[i + 1] == "(" || t[i + 1] == ".");
       const bool attribute = i > 0 && t[i - 1] == ".";

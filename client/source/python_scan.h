@@ -6,7 +6,8 @@
 
 namespace sless::source {
 
-/// Names that a Python module binds at its top level (also inside of its if, try, with and for blocks).
+/// Names that a Python module binds at its top level (also inside of its if, try, with and for
+/// blocks).
 Names ScanPython(std::string_view text);
 
 }  // namespace sless::source

@@ -1,3 +1,5 @@
+#include "client/source/source.h"
+
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -9,7 +11,6 @@
 #include "client/base/digest.h"
 #include "client/base/testing/result_matchers.h"
 #include "client/source/ignore.h"
-#include "client/source/source.h"
 #include "client/source/testing/temp_dir.h"
 
 namespace sless::source {
@@ -22,7 +23,9 @@ using base::IsOk;
 using testing::AllOf;
 using testing::HasSubstr;
 
-std::string Hash(const base::Result<Tree>& tree) { return tree ? TreeHash(*tree) : base::ToString(tree.error()); }
+std::string Hash(const base::Result<Tree>& tree) {
+  return tree ? TreeHash(*tree) : base::ToString(tree.error());
+}
 std::string Paths(const base::Result<Tree>& tree) {
   if (!tree) return base::ToString(tree.error());
   std::string paths;
@@ -81,13 +84,15 @@ TEST(Ignore, Patterns) {
       {"*.log\n!keep.log\n*.log", "keep.log", false, true},
       {"!*.pyc", "a.pyc", false, false},
       {"!.git", ".git", true, false},
-      {"a*a*a*a*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false, false},
+      {"a*a*a*a*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false,
+       false},
       {"/", "a", false, false},
       {"!", "a", false, false},
       {"**", "a/b", false, true},
   };
   for (const auto& row : rows) {
-    EXPECT_EQ(IgnoreRules(row.rules).Ignored(row.path, row.directory, false), row.ignored) << "\"" << row.rules << "\" on " << row.path;
+    EXPECT_EQ(IgnoreRules(row.rules).Ignored(row.path, row.directory, false), row.ignored)
+        << "\"" << row.rules << "\" on " << row.path;
   }
   EXPECT_TRUE(IgnoreRules("").Ignored("a/node_modules", true, true));
   EXPECT_FALSE(IgnoreRules("").Ignored("a/node_modules", true, false));
@@ -111,9 +116,13 @@ TEST(Directory, HashHasAVectorAnybodyCanCompute) {
   dir.Write("bin/run", "#!/bin/sh\n", true);
   const auto tree = ReadDirectory(dir.path());
   // docs/source-hash.md shows this vector.
-  const std::string text = "sless-tree 1\n"
-                           "x " + base::Sha256Hex("#!/bin/sh\n") + " 7:bin/run\n"
-                           "- " + base::Sha256Hex("def handle(event):\n    return event\n") + " 10:handler.py\n";
+  const std::string text =
+      "sless-tree 1\n"
+      "x " +
+      base::Sha256Hex("#!/bin/sh\n") +
+      " 7:bin/run\n"
+      "- " +
+      base::Sha256Hex("def handle(event):\n    return event\n") + " 10:handler.py\n";
   EXPECT_EQ(Hash(tree), "sha256:" + base::Sha256Hex(text));
   EXPECT_EQ(Hash(tree), "sha256:84aec05104f4a541f2bf5e7bfe99394fd61cf84345d70bf31cb446e74b062e66");
 }
@@ -177,7 +186,9 @@ TEST(Directory, Links) {
   const auto refused = [&](const std::string& target, const char* text) {
     fs::create_symlink(target, dir / "s/bad");
     const auto result = ReadDirectory(dir / "s");
-    EXPECT_THAT(result, IsError(Code::kInvalidArgument, AllOf(HasSubstr("\"bad\""), HasSubstr(text)))) << target;
+    EXPECT_THAT(result,
+                IsError(Code::kInvalidArgument, AllOf(HasSubstr("\"bad\""), HasSubstr(text))))
+        << target;
     if (!result) {
       EXPECT_EQ(result.error().source.file, "bad");
     }
@@ -200,27 +211,33 @@ TEST(Directory, SpecialFilesAndOddNames) {
   const TempDir dir;
   dir.Write("s/a", "a");
   ASSERT_EQ(mkfifo((dir / "s/pipe").c_str(), 0600), 0);
-  EXPECT_THAT(ReadDirectory(dir / "s"), IsError(Code::kInvalidArgument, AllOf(HasSubstr("\"pipe\""), HasSubstr("named pipe"))));
+  EXPECT_THAT(
+      ReadDirectory(dir / "s"),
+      IsError(Code::kInvalidArgument, AllOf(HasSubstr("\"pipe\""), HasSubstr("named pipe"))));
   dir.Write("s/.slessignore", "pipe");
   EXPECT_THAT(ReadDirectory(dir / "s"), IsOk());
   for (const char* name : {"a\\b", "bad\xff", "a\nb", "c:x"}) {
     dir.Write(std::string("odd/") + name, "x");
-    EXPECT_THAT(ReadDirectory(dir / "odd"), IsError(Code::kInvalidArgument, HasSubstr("the name"))) << name;
+    EXPECT_THAT(ReadDirectory(dir / "odd"), IsError(Code::kInvalidArgument, HasSubstr("the name")))
+        << name;
     fs::remove_all(dir / "odd");
   }
   if (geteuid() != 0) {
     dir.Write("locked/a", "x");
     fs::permissions(dir / "locked/a", fs::perms(0));
-    EXPECT_THAT(ReadDirectory(dir / "locked"), IsError(Code::kPermissionDenied, HasSubstr("\"a\"")));
+    EXPECT_THAT(ReadDirectory(dir / "locked"),
+                IsError(Code::kPermissionDenied, HasSubstr("\"a\"")));
   }
 }
 
 TEST(Directory, NotADirectory) {
   const TempDir dir;
   EXPECT_THAT(ReadDirectory(dir / "none"), IsError(Code::kNotFound, HasSubstr("none")));
-  EXPECT_THAT(ReadDirectory(dir.Write("f.zip", "x")), IsError(Code::kInvalidArgument, HasSubstr("source_zip")));
+  EXPECT_THAT(ReadDirectory(dir.Write("f.zip", "x")),
+              IsError(Code::kInvalidArgument, HasSubstr("source_zip")));
   fs::create_directories(dir / "empty/inner");
-  EXPECT_THAT(ReadDirectory(dir / "empty"), IsError(Code::kInvalidArgument, HasSubstr("holds no file")));
+  EXPECT_THAT(ReadDirectory(dir / "empty"),
+              IsError(Code::kInvalidArgument, HasSubstr("holds no file")));
 }
 
 TEST(Directory, Limits) {
@@ -234,9 +251,11 @@ TEST(Directory, Limits) {
   EXPECT_THAT(ReadDirectory(dir.path(), limits), IsError(Code::kTooLarge, HasSubstr("\"a\"")));
   limits = {};
   limits.max_files = 1;
-  EXPECT_THAT(ReadDirectory(dir.path(), limits), IsError(Code::kTooLarge, HasSubstr("more than 1 files")));
+  EXPECT_THAT(ReadDirectory(dir.path(), limits),
+              IsError(Code::kTooLarge, HasSubstr("more than 1 files")));
   limits.max_archive_entries = 1;
-  EXPECT_THAT(ReadDirectory(dir.path(), limits), IsError(Code::kTooLarge, HasSubstr("more than 1 files and folders")));
+  EXPECT_THAT(ReadDirectory(dir.path(), limits),
+              IsError(Code::kTooLarge, HasSubstr("more than 1 files and folders")));
 }
 
 /// The same tree packed by the tools of this machine gives the hash of the folder.
@@ -276,9 +295,11 @@ z.close())";
               {"python3", "umask 077; python3 -m zipfile -c ../t.zip ."}};
   int ran = 0;
   for (const auto& row : rows) {
-    if (std::system((std::string("command -v ") + row.tool + " >/dev/null 2>&1").c_str()) != 0) continue;
+    if (std::system((std::string("command -v ") + row.tool + " >/dev/null 2>&1").c_str()) != 0)
+      continue;
     fs::remove(dir / "t.zip");
-    const auto command = "cd '" + (dir / "s") + "' && " + "{ " + row.command + "; } >/dev/null 2>&1";
+    const auto command =
+        "cd '" + (dir / "s") + "' && " + "{ " + row.command + "; } >/dev/null 2>&1";
     if (std::system(command.c_str()) != 0) continue;
     ++ran;
     EXPECT_EQ(Hash(ReadZip(dir / "t.zip")), want) << row.command;
@@ -287,13 +308,19 @@ z.close())";
 }
 
 TEST(Inline, OneFile) {
-  EXPECT_EQ(Paths(InlineTree("python3.11", "src/app.handle", "def handle(e): pass")), "src/app.py ");
-  EXPECT_EQ(Paths(InlineTree("nodejs20", "handler.handle", "exports.handle = () => 1")), "handler.js ");
-  EXPECT_EQ(Paths(InlineTree("nodejs20", "handler.handle", "import fs from 'fs'\nexport const handle = () => 1")), "handler.mjs ");
+  EXPECT_EQ(Paths(InlineTree("python3.11", "src/app.handle", "def handle(e): pass")),
+            "src/app.py ");
+  EXPECT_EQ(Paths(InlineTree("nodejs20", "handler.handle", "exports.handle = () => 1")),
+            "handler.js ");
+  EXPECT_EQ(Paths(InlineTree("nodejs20", "handler.handle",
+                             "import fs from 'fs'\nexport const handle = () => 1")),
+            "handler.mjs ");
   EXPECT_THAT(InlineTree("ruby", "h.h", ""), IsError(Code::kInvalidArgument, HasSubstr("ruby")));
-  EXPECT_THAT(InlineTree("python3.11", "../h.h", ""), IsError(Code::kInvalidArgument, HasSubstr("leaves the tree")));
+  EXPECT_THAT(InlineTree("python3.11", "../h.h", ""),
+              IsError(Code::kInvalidArgument, HasSubstr("leaves the tree")));
   const TempDir dir;
-  const auto tree = InlineTree("python3.11", "handler.handle", "def handle(event):\n    return event\n");
+  const auto tree =
+      InlineTree("python3.11", "handler.handle", "def handle(event):\n    return event\n");
   ASSERT_THAT(tree, IsOk());
   ASSERT_THAT(Unpack(*tree, dir / "out"), IsOk());
   EXPECT_EQ(Hash(ReadDirectory(dir / "out")), TreeHash(*tree));

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "client/base/digest.h"
-#include "client/source/node_scan.h"
 #include "client/source/entrypoint.h"
+#include "client/source/node_scan.h"
 #include "client/source/paths.h"
 #include "client/source/source.h"
 
@@ -37,8 +37,9 @@ uint64_t Tree::TotalBytes() const {
 }
 
 const Entry* Tree::Find(std::string_view path) const {
-  const auto it = std::lower_bound(entries.begin(), entries.end(), path,
-                                   [](const Entry& entry, std::string_view want) { return entry.path < want; });
+  const auto it =
+      std::lower_bound(entries.begin(), entries.end(), path,
+                       [](const Entry& entry, std::string_view want) { return entry.path < want; });
   return it != entries.end() && it->path == path ? &*it : nullptr;
 }
 
@@ -46,12 +47,14 @@ std::string TreeHash(const Tree& tree) {
   base::Sha256 hash;
   hash.Update("sless-tree 1\n");
   for (const auto& entry : tree.entries) {
-    hash.Update(fmt::format("{} {} {}:{}\n", entry.executable ? 'x' : '-', entry.digest, entry.path.size(), entry.path));
+    hash.Update(fmt::format("{} {} {}:{}\n", entry.executable ? 'x' : '-', entry.digest,
+                            entry.path.size(), entry.path));
   }
   return "sha256:" + hash.Hex();
 }
 
-base::Result<Tree> InlineTree(std::string_view runtime, std::string_view entrypoint, std::string text, const Limits& limits) {
+base::Result<Tree> InlineTree(std::string_view runtime, std::string_view entrypoint,
+                              std::string text, const Limits& limits) {
   ASSIGN_OR_RETURN(const auto parts, ParseEntrypoint(entrypoint));
   std::string ending;
   if (runtime.starts_with("python")) {
@@ -59,12 +62,17 @@ base::Result<Tree> InlineTree(std::string_view runtime, std::string_view entrypo
   } else if (runtime.starts_with("nodejs")) {
     ending = HasModuleSyntax(text) ? ".mjs" : ".js";
   } else {
-    return base::Err(Code::kInvalidArgument, fmt::format("want python3.11 or nodejs20, got \"{}\"", runtime), "/spec/runtime");
+    return base::Err(Code::kInvalidArgument,
+                     fmt::format("want python3.11 or nodejs20, got \"{}\"", runtime),
+                     "/spec/runtime");
   }
   Entry entry{parts.file + ending, false, text.size(), base::Sha256Hex(text), 0};
-  if (const auto problem = PathProblem(entry.path, limits); !problem.empty()) return BadFile(entry.path, problem);
+  if (const auto problem = PathProblem(entry.path, limits); !problem.empty())
+    return BadFile(entry.path, problem);
   if (text.size() > limits.max_file_bytes) {
-    return BadFile(entry.path, fmt::format("has {}, at most {} are allowed", ShowBytes(text.size()), ShowBytes(limits.max_file_bytes)),
+    return BadFile(entry.path,
+                   fmt::format("has {}, at most {} are allowed", ShowBytes(text.size()),
+                               ShowBytes(limits.max_file_bytes)),
                    Code::kTooLarge);
   }
   Tree tree;

@@ -19,7 +19,8 @@ namespace {
 using base::Code;
 
 tl::unexpected<base::Error> CannotWrite(std::string_view path) {
-  const Code code = errno == ENOSPC || errno == EDQUOT || errno == EMFILE ? Code::kResourceExhausted : Code::kInternal;
+  const Code code = errno == ENOSPC || errno == EDQUOT || errno == EMFILE ? Code::kResourceExhausted
+                                                                          : Code::kInternal;
   return BadFile(path, fmt::format("cannot be written: {}", ErrnoText()), code);
 }
 
@@ -32,7 +33,8 @@ base::Result<Fd> OpenEmpty(const std::string& dir) {
   while (const dirent* item = readdir(list.get())) {
     const std::string_view name = item->d_name;
     if (name != "." && name != "..") {
-      return base::Err(Code::kFailedPrecondition, fmt::format("the folder {} to unpack into is not empty", ShowPath(dir)));
+      return base::Err(Code::kFailedPrecondition,
+                       fmt::format("the folder {} to unpack into is not empty", ShowPath(dir)));
     }
   }
   return root;
@@ -45,7 +47,8 @@ class Unpacker {
   base::Status Write(const Tree& tree) {
     for (const auto& entry : tree.entries) {
       // Trees made by this room are sound; one made by hand must not leave the folder either.
-      if (const auto problem = PathProblem(entry.path, Limits{}); !problem.empty()) return BadFile(entry.path, problem);
+      if (const auto problem = PathProblem(entry.path, Limits{}); !problem.empty())
+        return BadFile(entry.path, problem);
       RETURN_IF_ERROR(File(tree, entry));
     }
     return base::Ok();
@@ -55,14 +58,16 @@ class Unpacker {
   /// The folder that `path` lies in; kept for the next file, which mostly lies in the same one.
   base::Result<int> Folder(std::string_view path) {
     const size_t slash = path.rfind('/');
-    const auto folder = slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+    const auto folder =
+        slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
     if (folder.empty()) return root_.get();
     if (folder == last_folder_) return last_.get();
     int at = root_.get();
     Fd current;
     for (const auto& segment : base::Split(folder, '/')) {
       if (mkdirat(at, segment.c_str(), 0755) == 0) {
-        if (fchmodat(at, segment.c_str(), 0755, 0) != 0) return CannotWrite(path);  // whatever the umask says
+        if (fchmodat(at, segment.c_str(), 0755, 0) != 0)
+          return CannotWrite(path);  // whatever the umask says
       } else if (errno != EEXIST) {
         return CannotWrite(path);
       }
@@ -81,7 +86,8 @@ class Unpacker {
     ASSIGN_OR_RETURN(const int folder, Folder(entry.path));
     const auto name = entry.path.substr(entry.path.rfind('/') + 1);  // npos + 1 is 0
     const mode_t mode = entry.executable ? 0755 : 0644;
-    const Fd file(openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    const Fd file(
+        openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     if (!file || fchmod(file.get(), mode) != 0) return CannotWrite(entry.path);
     base::Sha256 hash;
     for (uint64_t total = 0;;) {
@@ -92,7 +98,8 @@ class Unpacker {
       hash.Update(std::string_view(buffer_.data(), n));
       RETURN_IF_ERROR(WriteAll(file.get(), std::string_view(buffer_.data(), n), entry.path));
     }
-    if (hash.Hex() != entry.digest) return BadFile(entry.path, "was changed after the source was hashed", Code::kAborted);
+    if (hash.Hex() != entry.digest)
+      return BadFile(entry.path, "was changed after the source was hashed", Code::kAborted);
     return base::Ok();
   }
 
@@ -118,7 +125,8 @@ base::Status Unpack(const Tree& tree, const std::string& dir) {
   return Unpacker(std::move(root)).Write(tree);
 }
 
-base::Result<Tree> Unpack(const std::string& zip_path, const std::string& dir, const Limits& limits) {
+base::Result<Tree> Unpack(const std::string& zip_path, const std::string& dir,
+                          const Limits& limits) {
   ASSIGN_OR_RETURN(auto tree, ReadZip(zip_path, limits));
   RETURN_IF_ERROR(Unpack(tree, dir));
   return tree;

@@ -1,6 +1,7 @@
 #pragma once
 
-// The structure of a zip: central directory and local headers, checked as a whole before any byte is inflated.
+// The structure of a zip: central directory and local headers, checked as a whole before any byte
+// is inflated.
 
 #include <cstdint>
 #include <memory>
@@ -16,19 +17,20 @@ struct Member {
   std::string name;  ///< normalised: no "./", no "//", no '/' at the end
   enum class Kind { kFile, kDirectory, kLink } kind = Kind::kFile;
   bool executable = false;
-  uint16_t method = 0;       ///< 0 stored, 8 deflated
+  uint16_t method = 0;  ///< 0 stored, 8 deflated
   uint32_t crc = 0;
-  uint64_t packed = 0;       ///< bytes in the archive
-  uint64_t size = 0;         ///< declared; inflating to anything else is an error
-  uint64_t header = 0;       ///< offset of the local header
-  uint64_t data = 0;         ///< offset of the data
+  uint64_t packed = 0;  ///< bytes in the archive
+  uint64_t size = 0;    ///< declared; inflating to anything else is an error
+  uint64_t header = 0;  ///< offset of the local header
+  uint64_t data = 0;    ///< offset of the data
 };
 
 /// An open archive whose structure is sound. Immutable; Open may be called from any thread.
 class ZipArchive {
  public:
   /// Errors: as for ReadZip.
-  static base::Result<std::shared_ptr<const ZipArchive>> Load(const std::string& path, const Limits& limits);
+  static base::Result<std::shared_ptr<const ZipArchive>> Load(const std::string& path,
+                                                              const Limits& limits);
 
   const std::vector<Member>& members() const { return members_; }
   /// Inflates one member; sizes and CRC are checked at its end.

@@ -23,7 +23,9 @@ constexpr int kMaxLinks = 16;
 class ZipContents final : public Contents {
  public:
   explicit ZipContents(std::shared_ptr<const ZipArchive> archive) : archive_(std::move(archive)) {}
-  base::Result<Reader> Open(const Entry& entry) const override { return archive_->Open(archive_->members()[entry.where]); }
+  base::Result<Reader> Open(const Entry& entry) const override {
+    return archive_->Open(archive_->members()[entry.where]);
+  }
 
  private:
   const std::shared_ptr<const ZipArchive> archive_;
@@ -37,20 +39,23 @@ std::string_view Parent(std::string_view path) {
 /// From the members of an archive to a tree.
 class TreeOfZip {
  public:
-  TreeOfZip(std::shared_ptr<const ZipArchive> archive, const Limits& limits) : archive_(std::move(archive)), limits_(limits) {}
+  TreeOfZip(std::shared_ptr<const ZipArchive> archive, const Limits& limits)
+      : archive_(std::move(archive)), limits_(limits) {}
 
   base::Result<Tree> Run() {
     RETURN_IF_ERROR(CheckNames());
     RETURN_IF_ERROR(ReadIgnoreFile());
     RETURN_IF_ERROR(Select());
     for (auto& entry : tree_.entries) RETURN_IF_ERROR(Hash(entry));
-    if (tree_.entries.empty()) return BadArchive("", "holds no file (folders and ignored files do not count)");
+    if (tree_.entries.empty())
+      return BadArchive("", "holds no file (folders and ignored files do not count)");
     tree_.contents = std::make_shared<ZipContents>(archive_);
     return std::move(tree_);
   }
 
  private:
-  /// No name twice, nothing both file and folder (or link and folder: "link, then write through it").
+  /// No name twice, nothing both file and folder (or link and folder: "link, then write through
+  /// it").
   base::Status CheckNames() {
     const auto& members = archive_->members();
     for (size_t i = 0; i < members.size(); ++i) {
@@ -66,12 +71,14 @@ class TreeOfZip {
     }
     for (const auto& member : members) {
       auto path = std::string_view(member.name);
-      if (member.kind == Kind::kDirectory && files_.contains(path)) return BadArchive(path, "is there both as a file and as a folder");
+      if (member.kind == Kind::kDirectory && files_.contains(path))
+        return BadArchive(path, "is there both as a file and as a folder");
       for (path = Parent(path); !path.empty(); path = Parent(path)) {
         const auto it = files_.find(path);
         if (it == files_.end()) continue;
-        return BadArchive(member.name, fmt::format("lies below {}, which is a {}", ShowPath(path),
-                                                   members[it->second].kind == Kind::kLink ? "link" : "file"));
+        return BadArchive(member.name,
+                          fmt::format("lies below {}, which is a {}", ShowPath(path),
+                                      members[it->second].kind == Kind::kLink ? "link" : "file"));
       }
     }
     return base::Ok();
@@ -102,7 +109,9 @@ class TreeOfZip {
     auto& verdict = folders_.at(path);
     if (verdict == Verdict::kUnknown) {
       const auto parent = Parent(path);
-      verdict = FolderIgnored(parent, rules) || rules.Ignored(path, true, LockIn(parent)) ? Verdict::kIgnored : Verdict::kKept;
+      verdict = FolderIgnored(parent, rules) || rules.Ignored(path, true, LockIn(parent))
+                    ? Verdict::kIgnored
+                    : Verdict::kKept;
     }
     return verdict == Verdict::kIgnored;
   }
@@ -115,24 +124,34 @@ class TreeOfZip {
       const auto& member = members[i];
       if (member.kind == Kind::kDirectory) continue;
       const auto parent = Parent(member.name);
-      if (FolderIgnored(parent, rules) || rules.Ignored(member.name, false, LockIn(parent))) continue;
-      if (rules.TooCostly()) return BadArchive(kIgnoreFile, "has rules that take too long to apply", Code::kTooLarge);
+      if (FolderIgnored(parent, rules) || rules.Ignored(member.name, false, LockIn(parent)))
+        continue;
+      if (rules.TooCostly())
+        return BadArchive(kIgnoreFile, "has rules that take too long to apply", Code::kTooLarge);
       ASSIGN_OR_RETURN(const size_t target, Target(i));
       if (tree_.entries.size() >= limits_.max_files) {
-        return BadArchive(member.name, fmt::format("the archive has more than {} files", limits_.max_files), Code::kTooLarge);
+        return BadArchive(member.name,
+                          fmt::format("the archive has more than {} files", limits_.max_files),
+                          Code::kTooLarge);
       }
       if (members[target].size > limits_.max_file_bytes) {
-        return BadArchive(member.name, fmt::format("unpacks to {}, at most {} are allowed", ShowBytes(members[target].size),
-                                                   ShowBytes(limits_.max_file_bytes)), Code::kTooLarge);
+        return BadArchive(
+            member.name,
+            fmt::format("unpacks to {}, at most {} are allowed", ShowBytes(members[target].size),
+                        ShowBytes(limits_.max_file_bytes)),
+            Code::kTooLarge);
       }
       total += members[target].size;  // cannot overflow: each is at most max_file_bytes
       if (total > limits_.max_total_bytes) {
-        return BadArchive(member.name, fmt::format("with it the archive unpacks to more than {}", ShowBytes(limits_.max_total_bytes)),
+        return BadArchive(member.name,
+                          fmt::format("with it the archive unpacks to more than {}",
+                                      ShowBytes(limits_.max_total_bytes)),
                           Code::kTooLarge);
       }
       tree_.entries.push_back({member.name, members[target].executable, 0, "", target});
     }
-    std::sort(tree_.entries.begin(), tree_.entries.end(), [](const Entry& a, const Entry& b) { return a.path < b.path; });
+    std::sort(tree_.entries.begin(), tree_.entries.end(),
+              [](const Entry& a, const Entry& b) { return a.path < b.path; });
     return base::Ok();
   }
 
@@ -147,16 +166,22 @@ class TreeOfZip {
       ASSIGN_OR_RETURN(const auto path, Follow(link, Parent(member.name), text));
       const auto it = files_.find(path);
       if (it == files_.end()) {
-        return BadArchive(link, fmt::format("is a link to {}, which is {}; only links to regular files of the archive are followed",
-                                            ShowPath(text), folders_.contains(path) ? "a folder" : "not there"));
+        return BadArchive(
+            link, fmt::format("is a link to {}, which is {}; only links to regular files of the "
+                              "archive are followed",
+                              ShowPath(text), folders_.contains(path) ? "a folder" : "not there"));
       }
       i = it->second;
     }
     return BadArchive(link, "is a link that leads through too many links");
   }
 
-  static base::Result<std::string> Follow(std::string_view link, std::string_view folder, std::string_view text) {
-    const auto outside = [&] { return BadArchive(link, fmt::format("is a link to {}, which lies outside of the archive", ShowPath(text))); };
+  static base::Result<std::string> Follow(std::string_view link, std::string_view folder,
+                                          std::string_view text) {
+    const auto outside = [&] {
+      return BadArchive(
+          link, fmt::format("is a link to {}, which lies outside of the archive", ShowPath(text)));
+    };
     if (text.starts_with('/')) return outside();
     auto segments = folder.empty() ? std::vector<std::string>() : base::Split(folder, '/');
     for (auto& segment : base::Split(text, '/')) {

@@ -36,7 +36,9 @@ base::Result<Tree> ReadBytes(const std::string& bytes, const Limits& limits = {}
   const MemoryFile file(bytes);
   return ReadZip(file.path(), limits);
 }
-base::Result<Tree> ReadEntries(std::vector<RawEntry> entries) { return ReadBytes(RawZip{std::move(entries)}.Bytes()); }
+base::Result<Tree> ReadEntries(std::vector<RawEntry> entries) {
+  return ReadBytes(RawZip{std::move(entries)}.Bytes());
+}
 
 std::string Paths(const base::Result<Tree>& tree) {
   if (!tree) return base::ToString(tree.error());
@@ -72,7 +74,11 @@ std::vector<Hostile> HostileCases() {
       {"DriveRelative", {{File("c:x")}}, "c:x", "drive letter"},
       {"Control", {{File("a\nb")}}, "a\nb", "control character"},
       {"NotUtf8", {{File("caf\xe9.py")}}, "\"caf\\xe9.py\"", "not UTF-8"},
-      {"OverlongUtf8", {{File("a\xc0\xaf" "b")}}, "\"a\\xc0\\xafb\"", "not UTF-8"},
+      {"OverlongUtf8",
+       {{File("a\xc0\xaf"
+              "b")}},
+       "\"a\\xc0\\xafb\"",
+       "not UTF-8"},
       {"EmptyName", {{File("")}}, "", "empty"},
       {"Deep", {{File(deep)}}, nullptr, "levels deep"},
       {"Long", {{File(std::string(2000, 'a'))}}, nullptr, "bytes"},
@@ -81,28 +87,58 @@ std::vector<Hostile> HostileCases() {
       {"LinkDangling", {{File("l", "nothing", 0120777)}}, "l", "not there"},
       {"LinkToFolder", {{File("d/f"), File("l", "d", 0120777)}}, "l", "a folder"},
       {"LinkLoop", {{File("l", "m", 0120777), File("m", "l", 0120777)}}, "l", "too many links"},
-      {"LinkThenThrough", {{File("l", "/tmp", 0120777), File("l/evil")}}, "l/evil", "which is a link"},
-      {"ThroughThenLink", {{File("l/evil"), File("l", "/tmp", 0120777)}}, "l/evil", "which is a link"},
+      {"LinkThenThrough",
+       {{File("l", "/tmp", 0120777), File("l/evil")}},
+       "l/evil",
+       "which is a link"},
+      {"ThroughThenLink",
+       {{File("l/evil"), File("l", "/tmp", 0120777)}},
+       "l/evil",
+       "which is a link"},
       {"LinkFolder", {{File("l/", "/tmp", 0120777)}}, "l/", "folder by its name"},
       {"Device", {{File("d", "", 0020666)}}, "d", "device"},
       {"Twice", {{File("a"), File("b"), File("a", "y")}}, "a", "there twice"},
       {"TwiceNormalised", {{File("d/a"), File("./d//a", "y")}}, "d/a", "there twice"},
       {"FileAndFolder", {{File("a"), File("a/b")}}, "a/b", "which is a file"},
-      {"FileAndEmptyFolder", {{File("a"), File("a/", "", 0040755)}}, "a", "both as a file and as a folder"},
+      {"FileAndEmptyFolder",
+       {{File("a"), File("a/", "", 0040755)}},
+       "a",
+       "both as a file and as a folder"},
       {"FolderWithContents", {{File("a/", "x", 0040755)}}, "a/", "folder with contents"},
       {"Encrypted", {{With(File("a"), [](auto& e) { e.flags = 1; })}}, "a", "encrypted"},
       {"EncryptedAes", {{With(File("a"), [](auto& e) { e.method = 99; })}}, "a", "encrypted"},
       {"Method", {{With(File("a"), [](auto& e) { e.method = 12; })}}, "a", "method 12"},
       {"Crc", {{With(File("a"), [](auto& e) { e.crc = 1; })}}, "a", "CRC is wrong"},
-      {"StoredCrc", {{With(File("a"), [](auto& e) { e.crc = 1, e.deflate = false; })}}, "a", "CRC is wrong"},
-      {"Larger", {{With(File("a", "abcdef"), [](auto& e) { e.size = 3; })}}, "a", "larger than the archive says"},
-      {"Smaller", {{With(File("a", "abc"), [](auto& e) { e.size = 4; })}}, "a", "has 3 bytes, the archive says 4"},
-      {"StoredSizes", {{With(File("a", "abc"), [](auto& e) { e.size = 2, e.deflate = false; })}}, "a", "two sizes differ"},
+      {"StoredCrc",
+       {{With(File("a"), [](auto& e) { e.crc = 1, e.deflate = false; })}},
+       "a",
+       "CRC is wrong"},
+      {"Larger",
+       {{With(File("a", "abcdef"), [](auto& e) { e.size = 3; })}},
+       "a",
+       "larger than the archive says"},
+      {"Smaller",
+       {{With(File("a", "abc"), [](auto& e) { e.size = 4; })}},
+       "a",
+       "has 3 bytes, the archive says 4"},
+      {"StoredSizes",
+       {{With(File("a", "abc"), [](auto& e) { e.size = 2, e.deflate = false; })}},
+       "a",
+       "two sizes differ"},
       {"LocalName", {{With(File("a"), [](auto& e) { e.local_name = "b"; })}}, "a", "another name"},
-      {"LocalCrc", {{With(File("a"), [](auto& e) { e.local_crc = 7; })}}, "a", "another size or CRC"},
-      {"Overlap", {{File("a", "x"), With(File("b", "x"), [](auto& e) { e.offset = 0, e.local_name = "a"; })}}, "b", "shares bytes"},
+      {"LocalCrc",
+       {{With(File("a"), [](auto& e) { e.local_crc = 7; })}},
+       "a",
+       "another size or CRC"},
+      {"Overlap",
+       {{File("a", "x"), With(File("b", "x"), [](auto& e) { e.offset = 0, e.local_name = "a"; })}},
+       "b",
+       "shares bytes"},
       {"OffsetOutside", {{With(File("a"), [](auto& e) { e.offset = 100000; })}}, nullptr, ""},
-      {"PackedOutside", {{With(File("a"), [](auto& e) { e.packed_size = 100000; })}}, "a", "reaches outside"},
+      {"PackedOutside",
+       {{With(File("a"), [](auto& e) { e.packed_size = 100000; })}},
+       "a",
+       "reaches outside"},
       {"TooFewCounted", {{File("a"), File("b")}, "", "", "", false, 1}, "", "more entries"},
       {"TooManyCounted", {{File("a")}, "", "", "", false, 2}, "", "broken directory"},
       {"Before", {{File("a")}, "", "#!/bin/sh\n"}, "", "belong to no entry"},
@@ -110,7 +146,11 @@ std::vector<Hostile> HostileCases() {
       {"Empty", {{}}, "", "no entry"},
       {"OnlyFolders", {{File("a/", "", 0040755)}}, "", "holds no file"},
       {"OnlyIgnored", {{File(".git/config"), File("a.pyc")}}, "", "holds no file"},
-      {"AMillionSaid", {{File("a")}, "", "", "", true, 1'000'000}, "", "1000000 entries", Code::kTooLarge},
+      {"AMillionSaid",
+       {{File("a")}, "", "", "", true, 1'000'000},
+       "",
+       "1000000 entries",
+       Code::kTooLarge},
       {"IgnoredButHostile", {{File("a"), File(".git/../../x")}}, ".git/../../x", "leaves the tree"},
   };
   return cases;
@@ -130,31 +170,36 @@ TEST_P(HostileZip, IsRefusedByNameBeforeAnythingIsWritten) {
   }
   EXPECT_FALSE(fs::exists(dir / "out"));
 }
-INSTANTIATE_TEST_SUITE_P(Cases, HostileZip, testing::ValuesIn(HostileCases()), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Cases, HostileZip, testing::ValuesIn(HostileCases()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Zip, NulInAName) {
-  EXPECT_THAT(ReadEntries({File(std::string("a\0b", 3))}), IsError(Code::kInvalidArgument, HasSubstr("NUL")));
+  EXPECT_THAT(ReadEntries({File(std::string("a\0b", 3))}),
+              IsError(Code::kInvalidArgument, HasSubstr("NUL")));
 }
 
 TEST(Zip, AcceptsWhatToolsWrite) {
   RawZip zip;
-  zip.entries = {With(File("stored", "s"), [](auto& e) { e.deflate = false; }),
-                 With(File("descriptor", "d"), [](auto& e) { e.descriptor = true; }),
-                 With(File("wide", "w"), [](auto& e) { e.zip64 = true; }),
-                 With(File("wide-descriptor", "wd"), [](auto& e) { e.zip64 = e.descriptor = true; }),
-                 With(File("caf\xc3\xa9", "u"), [](auto& e) { e.flags = 1 << 11; }),
-                 File("run.sh", "#!/bin/sh", 0100755),
-                 File("no-mode", "", 0),
-                 File("empty", ""),
-                 File("dir/", "", 0040755),
-                 File("./", "", 0040755),
-                 File("./dir//in", "i"),
-                 File("link", "dir/../run.sh", 0120777),
-                 File("dir/link2", "../link", 0120777)};
+  zip.entries = {
+      With(File("stored", "s"), [](auto& e) { e.deflate = false; }),
+      With(File("descriptor", "d"), [](auto& e) { e.descriptor = true; }),
+      With(File("wide", "w"), [](auto& e) { e.zip64 = true; }),
+      With(File("wide-descriptor", "wd"), [](auto& e) { e.zip64 = e.descriptor = true; }),
+      With(File("caf\xc3\xa9", "u"), [](auto& e) { e.flags = 1 << 11; }),
+      File("run.sh", "#!/bin/sh", 0100755),
+      File("no-mode", "", 0),
+      File("empty", ""),
+      File("dir/", "", 0040755),
+      File("./", "", 0040755),
+      File("./dir//in", "i"),
+      File("link", "dir/../run.sh", 0120777),
+      File("dir/link2", "../link", 0120777)};
   zip.comment = "a comment";
   zip.zip64_end = true;
   const auto tree = ReadBytes(zip.Bytes());
-  EXPECT_EQ(Paths(tree), "caf\xc3\xa9 descriptor dir/in dir/link2* empty link* no-mode run.sh* stored wide wide-descriptor ");
+  EXPECT_EQ(Paths(tree),
+            "caf\xc3\xa9 descriptor dir/in dir/link2* empty link* no-mode run.sh* stored wide "
+            "wide-descriptor ");
   ASSERT_THAT(tree, IsOk());
   EXPECT_EQ(tree->Find("link")->digest, tree->Find("run.sh")->digest);
 }
@@ -173,7 +218,8 @@ TEST(Zip, SaysWhatElseAFileIs) {
                       {"BZh9", "bzip2"},
                       {"hello", "not a zip"},
                       {RawZip{{File("a")}}.Bytes().substr(0, 60), "truncated"}};
-  for (const auto& row : rows) EXPECT_THAT(ReadBytes(row.bytes), IsError(Code::kInvalidArgument, HasSubstr(row.text)));
+  for (const auto& row : rows)
+    EXPECT_THAT(ReadBytes(row.bytes), IsError(Code::kInvalidArgument, HasSubstr(row.text)));
   const TempDir dir;
   EXPECT_THAT(ReadZip(dir / "none.zip"), IsError(Code::kNotFound, HasSubstr("none.zip")));
   EXPECT_THAT(ReadZip(dir.path()), IsError(Code::kInvalidArgument, HasSubstr("source_dir")));
@@ -182,7 +228,8 @@ TEST(Zip, SaysWhatElseAFileIs) {
 TEST(Zip, EveryTruncationIsRefused) {
   const auto bytes = RawZip{{File("a", "hello hello hello"), File("b", "world")}}.Bytes();
   for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_THAT(ReadBytes(bytes.substr(0, size)), IsError(Code::kInvalidArgument, HasSubstr(""))) << size;
+    EXPECT_THAT(ReadBytes(bytes.substr(0, size)), IsError(Code::kInvalidArgument, HasSubstr("")))
+        << size;
   }
 }
 
@@ -191,23 +238,33 @@ TEST(Zip, LimitsHoldForWhatIsReallyThere) {
   limits.max_file_bytes = 1000;
   limits.max_total_bytes = 1500;
   limits.max_files = 3;
-  const auto read = [&](std::vector<RawEntry> entries) { return ReadBytes(RawZip{std::move(entries)}.Bytes(), limits); };
+  const auto read = [&](std::vector<RawEntry> entries) {
+    return ReadBytes(RawZip{std::move(entries)}.Bytes(), limits);
+  };
   EXPECT_THAT(read({File("a", std::string(1000, 'x'))}), IsOk());
-  EXPECT_THAT(read({File("a", std::string(1001, 'x'))}), IsError(Code::kTooLarge, HasSubstr("\"a\"")));
+  EXPECT_THAT(read({File("a", std::string(1001, 'x'))}),
+              IsError(Code::kTooLarge, HasSubstr("\"a\"")));
   // A bomb that declares little.
-  EXPECT_THAT(read({With(File("a", std::string(10'000'000, 'x')), [](auto& e) { e.size = 10; })}), IsError(Code::kInvalidArgument, HasSubstr("larger")));
-  EXPECT_THAT(read({File("a", std::string(800, 'x')), File("b", std::string(800, 'x'))}), IsError(Code::kTooLarge, HasSubstr("\"b\"")));
-  EXPECT_THAT(read({File("a"), File("b"), File("c"), File("d")}), IsError(Code::kTooLarge, HasSubstr("more than 3 files")));
+  EXPECT_THAT(read({With(File("a", std::string(10'000'000, 'x')), [](auto& e) { e.size = 10; })}),
+              IsError(Code::kInvalidArgument, HasSubstr("larger")));
+  EXPECT_THAT(read({File("a", std::string(800, 'x')), File("b", std::string(800, 'x'))}),
+              IsError(Code::kTooLarge, HasSubstr("\"b\"")));
+  EXPECT_THAT(read({File("a"), File("b"), File("c"), File("d")}),
+              IsError(Code::kTooLarge, HasSubstr("more than 3 files")));
   EXPECT_THAT(read({File("a"), File("b"), File("c"), File(".git/d")}), IsOk());
   // Links count as what they stand for.
-  EXPECT_THAT(read({File("a", std::string(800, 'x')), File("l", "a", 0120777)}), IsError(Code::kTooLarge, HasSubstr("more than")));
+  EXPECT_THAT(read({File("a", std::string(800, 'x')), File("l", "a", 0120777)}),
+              IsError(Code::kTooLarge, HasSubstr("more than")));
   limits.max_archive_bytes = 100;
-  EXPECT_THAT(read({File("a"), File("b")}), IsError(Code::kTooLarge, HasSubstr("at most 100 bytes")));
+  EXPECT_THAT(read({File("a"), File("b")}),
+              IsError(Code::kTooLarge, HasSubstr("at most 100 bytes")));
 }
 
 TEST(Zip, AMillionEntries) {
   RawZip zip;
-  for (int i = 0; i < 60'000; ++i) zip.entries.push_back(With(File("f" + std::to_string(i), ""), [](auto& e) { e.deflate = false; }));
+  for (int i = 0; i < 60'000; ++i)
+    zip.entries.push_back(
+        With(File("f" + std::to_string(i), ""), [](auto& e) { e.deflate = false; }));
   EXPECT_THAT(ReadBytes(zip.Bytes()), IsError(Code::kTooLarge, HasSubstr("60000 entries")));
 }
 
@@ -215,14 +272,18 @@ TEST(Zip, TwoEndRecordsAreATrick) {
   const auto inner = RawZip{{File("a")}}.Bytes();
   RawZip outer{{File("b")}};
   outer.comment = inner.substr(inner.size() - 22);
-  EXPECT_THAT(ReadBytes(outer.Bytes()), IsError(Code::kInvalidArgument, HasSubstr("two end records")));
+  EXPECT_THAT(ReadBytes(outer.Bytes()),
+              IsError(Code::kInvalidArgument, HasSubstr("two end records")));
 }
 
-/// Flips, cuts, copies and doubles bytes: whatever comes of it is read or refused, never more, and never unpacked elsewhere.
+/// Flips, cuts, copies and doubles bytes: whatever comes of it is read or refused, never more, and
+/// never unpacked elsewhere.
 TEST(Zip, ThousandsOfMutations) {
   RawZip zip;
-  zip.entries = {File("handler.py", "def handle(e):\n  return e\n"), With(File("d/s", "stored"), [](auto& e) { e.deflate = false; }),
-                 With(File("d/desc", "descriptor"), [](auto& e) { e.descriptor = true; }), File("l", "d/s", 0120777),
+  zip.entries = {File("handler.py", "def handle(e):\n  return e\n"),
+                 With(File("d/s", "stored"), [](auto& e) { e.deflate = false; }),
+                 With(File("d/desc", "descriptor"), [](auto& e) { e.descriptor = true; }),
+                 File("l", "d/s", 0120777),
                  With(File("wide", "w"), [](auto& e) { e.zip64 = true; })};
   zip.zip64_end = true;
   const auto sound = zip.Bytes();
@@ -234,11 +295,21 @@ TEST(Zip, ThousandsOfMutations) {
     for (unsigned changes = 1 + random() % 4; changes > 0; --changes) {
       const size_t at = random() % bytes.size();
       switch (random() % 5) {
-        case 0: bytes[at] = static_cast<char>(random()); break;
-        case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8)); break;
-        case 2: bytes.erase(at, random() % 8); break;
-        case 3: bytes.insert(at, bytes.substr(random() % bytes.size(), random() % 60)); break;
-        default: bytes[at] = static_cast<char>(random() % 2 ? 0xff : 0); break;
+        case 0:
+          bytes[at] = static_cast<char>(random());
+          break;
+        case 1:
+          bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));
+          break;
+        case 2:
+          bytes.erase(at, random() % 8);
+          break;
+        case 3:
+          bytes.insert(at, bytes.substr(random() % bytes.size(), random() % 60));
+          break;
+        default:
+          bytes[at] = static_cast<char>(random() % 2 ? 0xff : 0);
+          break;
       }
       if (bytes.empty()) bytes = "P";
     }
@@ -257,7 +328,7 @@ TEST(Zip, ThousandsOfMutations) {
       ASSERT_THAT(Unpack(*tree, dir / ("out" + std::to_string(round))), IsOk());
     }
   }
-  EXPECT_GT(accepted, 100);   // dates, comments and the like do not count
+  EXPECT_GT(accepted, 100);  // dates, comments and the like do not count
   EXPECT_LT(accepted, 2000);
 }
 
@@ -274,7 +345,8 @@ TEST(Zip, WriteThenReadGivesTheSameTree) {
   ASSERT_THAT(tree, IsOk());
   EXPECT_EQ(Paths(tree), "__pycache__/kept bin/run* caf\xc3\xa9 empty handler.py ");
   std::string bytes;
-  ASSERT_THAT(WriteZip(*tree, [&](std::string_view piece) { return bytes += piece, base::Ok(); }), IsOk());
+  ASSERT_THAT(WriteZip(*tree, [&](std::string_view piece) { return bytes += piece, base::Ok(); }),
+              IsOk());
   const auto back = ReadZip(dir.Write("a.zip", bytes));
   ASSERT_THAT(back, IsOk());
   EXPECT_EQ(TreeHash(*back), TreeHash(*tree));
@@ -304,7 +376,8 @@ TEST(Zip, AFileThatChangesDuringTheUploadIsSeen) {
   ASSERT_THAT(write(), IsOk());
   for (const char* bytes : {"two", "", "longer than before"}) {
     dir.Write("src/a", bytes);
-    EXPECT_THAT(write(), IsError(Code::kAborted, AllOf(HasSubstr("\"a\""), HasSubstr("changed")))) << bytes;
+    EXPECT_THAT(write(), IsError(Code::kAborted, AllOf(HasSubstr("\"a\""), HasSubstr("changed"))))
+        << bytes;
   }
   fs::remove(dir / "src/a");
   EXPECT_THAT(write(), IsError(Code::kAborted, HasSubstr("\"a\"")));
@@ -314,7 +387,10 @@ TEST(Zip, AFileThatChangesDuringTheUploadIsSeen) {
 
 TEST(Unpack, ModesAndContents) {
   const TempDir dir;
-  const auto zip = dir.Write("a.zip", RawZip{{File("d/e/run", "#!", 0100777), File("d/f", "f", 0100600), File("d/l", "e/run", 0120777), File("g")}}.Bytes());
+  const auto zip =
+      dir.Write("a.zip", RawZip{{File("d/e/run", "#!", 0100777), File("d/f", "f", 0100600),
+                                 File("d/l", "e/run", 0120777), File("g")}}
+                             .Bytes());
   const auto old = umask(077);
   const auto tree = Unpack(zip, dir / "out");
   umask(old);
@@ -340,7 +416,8 @@ TEST(Unpack, NeverThroughALink) {
   EXPECT_TRUE(fs::is_empty(dir / "elsewhere"));
   Tree forged;
   forged.entries.push_back({"../evil", false, 0, "", 0});
-  EXPECT_THAT(Unpack(forged, dir / "out2"), IsError(Code::kInvalidArgument, HasSubstr("leaves the tree")));
+  EXPECT_THAT(Unpack(forged, dir / "out2"),
+              IsError(Code::kInvalidArgument, HasSubstr("leaves the tree")));
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ void Put(std::string& out, uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
 }
 
-/// Writes a zip piece by piece: what is asked for is made, nothing is kept but the directory. Not thread-safe.
+/// Writes a zip piece by piece: what is asked for is made, nothing is kept but the directory. Not
+/// thread-safe.
 class ZipMaker {
  public:
   explicit ZipMaker(Tree tree) : tree_(std::move(tree)) {}
@@ -62,7 +63,8 @@ class ZipMaker {
   base::Status Check() const {
     // Without zip64; the default limits are far below.
     if (tree_.entries.size() > 60'000 || tree_.TotalBytes() > (3ull << 30)) {
-      return base::Err(Code::kTooLarge, "a source of more than 60000 files or 3 GiB cannot be packed");
+      return base::Err(Code::kTooLarge,
+                       "a source of more than 60000 files or 3 GiB cannot be packed");
     }
     return base::Ok();
   }
@@ -73,11 +75,11 @@ class ZipMaker {
   }
 
   void Common(std::string& out) const {
-    Put(out, 20, 2);             // version 2.0
+    Put(out, 20, 2);                // version 2.0
     Put(out, 1 << 3 | 1 << 11, 2);  // sizes behind the data, UTF-8
-    Put(out, 8, 2);              // deflated
-    Put(out, 0, 2);              // 00:00
-    Put(out, 0x21, 2);           // 1980-01-01
+    Put(out, 8, 2);                 // deflated
+    Put(out, 0, 2);                 // 00:00
+    Put(out, 0x21, 2);              // 1980-01-01
   }
 
   void Begin(const std::string& path, bool executable) {
@@ -103,7 +105,8 @@ class ZipMaker {
   }
 
   void Deflate(std::string_view bytes, bool last) {
-    crc_ = crc32(crc_, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size()));
+    crc_ =
+        crc32(crc_, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size()));
     read_ += bytes.size();
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());
@@ -158,7 +161,10 @@ class ZipMaker {
     return base::Ok();
   }
 
-  base::Status Changed() const { return BadFile(entry_->path, "was changed after the source was hashed; run again", Code::kAborted); }
+  base::Status Changed() const {
+    return BadFile(entry_->path, "was changed after the source was hashed; run again",
+                   Code::kAborted);
+  }
 
   void Directory() {
     const uint64_t start = offset_;
@@ -187,10 +193,10 @@ class ZipMaker {
 
   const Tree tree_;
   std::vector<Written> written_;
-  std::string ready_;      // made, not yet given
-  size_t given_ = 0;       // of ready_
-  uint64_t offset_ = 0;    // of the end of ready_ in the archive
-  size_t next_ = 0;        // entry
+  std::string ready_;    // made, not yet given
+  size_t given_ = 0;     // of ready_
+  uint64_t offset_ = 0;  // of the end of ready_ in the archive
+  size_t next_ = 0;      // entry
   bool checked_ = false, done_ = false, deflating_ = false;
   // Of the entry being written:
   const Entry* entry_ = nullptr;

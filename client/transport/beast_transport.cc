@@ -29,12 +29,14 @@ class Pool {
   std::unique_ptr<Connection> Take(const std::string& key) {
     for (;;) {
       auto found = idle_.With([&](auto& list) -> std::unique_ptr<Connection> {
-        const auto it = std::find_if(list.rbegin(), list.rend(), [&](const Idle& idle) { return idle.key == key; });
+        const auto it = std::find_if(list.rbegin(), list.rend(),
+                                     [&](const Idle& idle) { return idle.key == key; });
         if (it == list.rend()) return nullptr;
         const bool fresh = clock_.Steady() - it->since < longest_;
         auto connection = std::move(it->connection);
         list.erase(std::next(it).base());
-        if (!fresh) std::erase_if(list, [&](const Idle& idle) { return idle.key == key; });  // older still
+        if (!fresh)
+          std::erase_if(list, [&](const Idle& idle) { return idle.key == key; });  // older still
         return fresh ? std::move(connection) : nullptr;
       });
       if (!found || found->IdleAndAlive()) return found;
@@ -68,9 +70,11 @@ class Pool {
 class BeastTransport final : public Transport {
  public:
   explicit BeastTransport(TransportOptions options)
-      : tls_(std::move(options.ca_file)), pool_(options.max_idle_connections, options.max_idle_time) {}
+      : tls_(std::move(options.ca_file)),
+        pool_(options.max_idle_connections, options.max_idle_time) {}
 
-  base::Result<Response> Send(const Request& request, base::Deadline deadline, std::stop_token stop) override {
+  base::Result<Response> Send(const Request& request, base::Deadline deadline,
+                              std::stop_token stop) override {
     ASSIGN_OR_RETURN(const auto url, ParseUrl(request.url));
     RETURN_IF_ERROR(CheckRequest(request));
     Wait wait(url.Peer(), deadline, std::move(stop));
@@ -89,8 +93,9 @@ class BeastTransport final : public Transport {
       auto outcome = RunExchange(request, url, *connection, wait);
       if (outcome.reusable) pool_.Give(key, std::move(connection));
       // The peer may close an idle connection at any time; that it did shows only now.
-      const bool stale = reused && !outcome.response && outcome.response.error().code == Code::kUnavailable &&
-                         !outcome.any_received && (IsIdempotent(request.method) || !outcome.any_sent);
+      const bool stale =
+          reused && !outcome.response && outcome.response.error().code == Code::kUnavailable &&
+          !outcome.any_received && (IsIdempotent(request.method) || !outcome.any_sent);
       if (!stale) {
         if (outcome.response) outcome.response->repeated = repeated;
         return std::move(outcome.response);

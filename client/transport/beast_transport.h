@@ -11,7 +11,8 @@
 namespace sless::transport {
 
 struct TransportOptions {
-  /// PEM file of the CAs that https servers must be signed by; "": the system's. Read at the first https request.
+  /// PEM file of the CAs that https servers must be signed by; "": the system's. Read at the first
+  /// https request.
   std::string ca_file;
   /// Idle connections kept in all, and for how long.
   size_t max_idle_connections = 16;

@@ -51,7 +51,8 @@ base::Result<int> ConnectOne(const Address& address, base::Deadline share, Wait&
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
   error = 0;
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.size) < 0) error = errno;
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.size) < 0)
+    error = errno;
   if (error == EINPROGRESS) {
     const auto got = wait.For(fd, POLLOUT, "connecting", share);
     if (!got) {
@@ -73,7 +74,8 @@ base::Result<int> ConnectAny(const std::vector<Address>& addresses, Wait& wait) 
     // An address that swallows packets must leave time for the others.
     base::Deadline share = base::Deadline::Never();
     if (wait.deadline().at != share.at && i + 1 < addresses.size()) {
-      share = base::Deadline::After(wait.clock(), wait.deadline().Left(wait.clock()) / (addresses.size() - i));
+      share = base::Deadline::After(wait.clock(),
+                                    wait.deadline().Left(wait.clock()) / (addresses.size() - i));
     } else if (i + 1 < addresses.size()) {
       share = base::Deadline::After(wait.clock(), std::chrono::seconds(10));
     }
@@ -85,8 +87,8 @@ base::Result<int> ConnectAny(const std::vector<Address>& addresses, Wait& wait) 
 
 }  // namespace
 
-base::Result<std::unique_ptr<Connection>> Connection::Open(const Url& url, SSL_CTX* tls, Resolver& resolver,
-                                                           Wait& wait) {
+base::Result<std::unique_ptr<Connection>> Connection::Open(const Url& url, SSL_CTX* tls,
+                                                           Resolver& resolver, Wait& wait) {
   std::vector<Address> addresses;
   if (url.unix_path.empty()) {
     ASSIGN_OR_RETURN(addresses, resolver.Resolve(url.host, url.port, wait));

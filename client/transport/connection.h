@@ -12,12 +12,14 @@ typedef struct ssl_ctx_st SSL_CTX;
 
 namespace sless::transport {
 
-/// One connected socket, with or without TLS. All calls return at once; waiting is the caller's. Not thread-safe.
+/// One connected socket, with or without TLS. All calls return at once; waiting is the caller's.
+/// Not thread-safe.
 class Connection {
  public:
   /// Connects, for https with the TLS handshake; `tls` is used where url.tls.
   /// Errors: kUnavailable, kFailedPrecondition (certificate), those of Wait.
-  static base::Result<std::unique_ptr<Connection>> Open(const Url& url, SSL_CTX* tls, Resolver& resolver, Wait& wait);
+  static base::Result<std::unique_ptr<Connection>> Open(const Url& url, SSL_CTX* tls,
+                                                        Resolver& resolver, Wait& wait);
   ~Connection();
   Connection(const Connection&) = delete;
 

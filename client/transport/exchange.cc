@@ -60,11 +60,14 @@ class Exchange {
   }
 
   std::string Head() const {
-    auto head = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", request_.method, url_.target, url_.HostHeader());
-    for (const auto& [name, value] : request_.headers.All()) head += fmt::format("{}: {}\r\n", name, value);
+    auto head = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", request_.method, url_.target,
+                            url_.HostHeader());
+    for (const auto& [name, value] : request_.headers.All())
+      head += fmt::format("{}: {}\r\n", name, value);
     if (request_.stream) {
-      head += request_.stream_length ? fmt::format("Content-Length: {}\r\n", *request_.stream_length)
-                                     : "Transfer-Encoding: chunked\r\n";
+      head += request_.stream_length
+                  ? fmt::format("Content-Length: {}\r\n", *request_.stream_length)
+                  : "Transfer-Encoding: chunked\r\n";
     } else if (!request_.body.empty() || request_.method == "PUT" || request_.method == "POST" ||
                request_.method == "PATCH") {
       head += fmt::format("Content-Length: {}\r\n", request_.body.size());
@@ -88,11 +91,14 @@ class Exchange {
     while (!answered_ && lost_.empty()) {
       ASSIGN_OR_RETURN(const size_t n, reader(chunk.data(), chunk.size()));
       sent += n;
-      if (request_.stream_length && (sent > *request_.stream_length || (n == 0 && sent < *request_.stream_length))) {
-        return wait_.Fail(Code::kInvalidArgument, fmt::format("the request's body was announced with {} bytes and has {}",
-                                                              *request_.stream_length, n == 0 ? "less" : "more"));
+      if (request_.stream_length &&
+          (sent > *request_.stream_length || (n == 0 && sent < *request_.stream_length))) {
+        return wait_.Fail(Code::kInvalidArgument,
+                          fmt::format("the request's body was announced with {} bytes and has {}",
+                                      *request_.stream_length, n == 0 ? "less" : "more"));
       }
-      if (n > 0 || !request_.stream_length) RETURN_IF_ERROR(SendChunk(std::string_view(chunk).substr(0, n)));
+      if (n > 0 || !request_.stream_length)
+        RETURN_IF_ERROR(SendChunk(std::string_view(chunk).substr(0, n)));
       if (n == 0) break;
     }
     return base::Ok();
@@ -106,8 +112,9 @@ class Exchange {
     return SendBytes("\r\n");
   }
 
-  /// Sends all of `bytes`, unless an answer comes first. A connection that is lost here is no error yet: an answer may lie in
-  /// the receive buffer (a server that refuses an upload answers and closes).
+  /// Sends all of `bytes`, unless an answer comes first. A connection that is lost here is no error
+  /// yet: an answer may lie in the receive buffer (a server that refuses an upload answers and
+  /// closes).
   base::Status SendBytes(std::string_view bytes) {
     while (!bytes.empty() && !answered_ && lost_.empty()) {
       const auto io = connection_.Write(bytes.data(), bytes.size());
@@ -118,7 +125,8 @@ class Exchange {
         lost_ = io.why.empty() ? "the connection was closed" : io.why;
       } else {
         const short events = POLLIN | (io.what == What::kWantWrite ? POLLOUT : 0);
-        ASSIGN_OR_RETURN(const short got, wait_.For(connection_.fd(), events, "sending the request"));
+        ASSIGN_OR_RETURN(const short got,
+                         wait_.For(connection_.fd(), events, "sending the request"));
         if (got & POLLIN) RETURN_IF_ERROR(ReadSome());
       }
     }
@@ -145,10 +153,12 @@ class Exchange {
         return true;
       }
     }
-    const std::string why = !lost_.empty() ? lost_ : io.what == What::kLost ? io.why : "the connection was closed";
-    return wait_.Fail(Code::kUnavailable,
-                      any_received_ ? fmt::format("{} in the middle of the answer", why)
-                                    : fmt::format("{} without an answer", why));
+    const std::string why = !lost_.empty()           ? lost_
+                            : io.what == What::kLost ? io.why
+                                                     : "the connection was closed";
+    return wait_.Fail(Code::kUnavailable, any_received_
+                                              ? fmt::format("{} in the middle of the answer", why)
+                                              : fmt::format("{} without an answer", why));
   }
 
   base::Status Parse() {
@@ -158,14 +168,19 @@ class Exchange {
       pending_.erase(0, used);
       if (error == http::error::need_more) break;
       if (error == http::error::header_limit) {
-        return wait_.Fail(Code::kTooLarge, fmt::format("the head of the answer is longer than {} bytes", kMaxHeadBytes));
+        return wait_.Fail(
+            Code::kTooLarge,
+            fmt::format("the head of the answer is longer than {} bytes", kMaxHeadBytes));
       }
       if (error == http::error::body_limit) {
-        return wait_.Fail(Code::kTooLarge, fmt::format("the answer is longer than {} bytes", request_.max_response_bytes));
+        return wait_.Fail(Code::kTooLarge, fmt::format("the answer is longer than {} bytes",
+                                                       request_.max_response_bytes));
       }
       if (error) {
-        return wait_.Fail(Code::kUnavailable,
-                          fmt::format("the answer is not HTTP ({}); is this the right port, is it https?", error.message()));
+        return wait_.Fail(
+            Code::kUnavailable,
+            fmt::format("the answer is not HTTP ({}); is this the right port, is it https?",
+                        error.message()));
       }
       if (parser_->is_done()) RETURN_IF_ERROR(EndOfAnswer());
       if (used == 0) break;
@@ -211,7 +226,7 @@ class Exchange {
   std::optional<http::response_parser<http::string_body>> parser_;
   std::string pending_;  // received, not yet taken by the parser
   Response response_;
-  std::string lost_;     // why the connection took no more bytes
+  std::string lost_;  // why the connection took no more bytes
   int interim_ = 0;
   bool small_body_sent_ = false;
   bool any_sent_ = false;
@@ -225,16 +240,22 @@ class Exchange {
 }  // namespace
 
 base::Status CheckRequest(const Request& request) {
-  if (!IsToken(request.method)) return base::Err(Code::kInvalidArgument, fmt::format("want an HTTP method, got {:?}", request.method));
+  if (!IsToken(request.method))
+    return base::Err(Code::kInvalidArgument,
+                     fmt::format("want an HTTP method, got {:?}", request.method));
   for (const auto& [name, value] : request.headers.All()) {
-    if (!IsToken(name)) return base::Err(Code::kInvalidArgument, fmt::format("want the name of a header, got {:?}", name));
+    if (!IsToken(name))
+      return base::Err(Code::kInvalidArgument,
+                       fmt::format("want the name of a header, got {:?}", name));
     if (value.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) {
-      return base::Err(Code::kInvalidArgument, fmt::format("the value of the header {} has a line break or a NUL", name));
+      return base::Err(Code::kInvalidArgument,
+                       fmt::format("the value of the header {} has a line break or a NUL", name));
     }
   }
   for (const char* name : {"Host", "Content-Length", "Transfer-Encoding", "Connection"}) {
     if (request.headers.Has(name)) {
-      return base::Err(Code::kInvalidArgument, fmt::format("the header {} is set by the transport", name));
+      return base::Err(Code::kInvalidArgument,
+                       fmt::format("the header {} is set by the transport", name));
     }
   }
   return base::Ok();

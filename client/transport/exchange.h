@@ -17,7 +17,8 @@ struct Outcome {
   bool reusable = false;      ///< the connection may carry another request
 };
 
-/// Sends `request` over `connection` and reads the answer. An answer that comes while the body is still being sent ends the sending.
+/// Sends `request` over `connection` and reads the answer. An answer that comes while the body is
+/// still being sent ends the sending.
 Outcome RunExchange(const Request& request, const Url& url, Connection& connection, Wait& wait);
 
 }  // namespace sless::transport

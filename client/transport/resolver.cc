@@ -85,7 +85,8 @@ struct Resolver::Lookup {
 Resolver::Resolver() = default;
 Resolver::~Resolver() = default;
 
-base::Result<std::vector<Address>> Resolver::Resolve(const std::string& host, uint16_t port, Wait& wait) {
+base::Result<std::vector<Address>> Resolver::Resolve(const std::string& host, uint16_t port,
+                                                     Wait& wait) {
   std::vector<Address> addresses;
   if (Numeric(host, port, addresses)) return addresses;
   if (host == "localhost") {  // RFC 6761: never asked of a name server
@@ -93,13 +94,15 @@ base::Result<std::vector<Address>> Resolver::Resolve(const std::string& host, ui
     Numeric("::1", port, addresses);
     return addresses;
   }
-  given_up_.With([](auto& list) { list.remove_if([](const auto& lookup) { return lookup->done.load(); }); });
+  given_up_.With(
+      [](auto& list) { list.remove_if([](const auto& lookup) { return lookup->done.load(); }); });
 
   const auto lookup = std::make_shared<Lookup>();
   lookup->host = host;
   lookup->port = std::to_string(port);
   lookup->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (lookup->done_fd < 0) return wait.Fail(Code::kUnavailable, "no file descriptor is left in this process");
+  if (lookup->done_fd < 0)
+    return wait.Fail(Code::kUnavailable, "no file descriptor is left in this process");
   try {
     lookup->thread = std::jthread([state = lookup.get()] { state->Run(); });
   } catch (const std::system_error&) {
@@ -111,7 +114,8 @@ base::Result<std::vector<Address>> Resolver::Resolve(const std::string& host, ui
     return base::Err(ready.error());
   }
   if (lookup->error != 0) {
-    return wait.Fail(Code::kUnavailable, fmt::format("cannot look up the name {}: {}", host, gai_strerror(lookup->error)));
+    return wait.Fail(Code::kUnavailable, fmt::format("cannot look up the name {}: {}", host,
+                                                     gai_strerror(lookup->error)));
   }
   if (lookup->addresses.empty()) return wait.Fail(Code::kUnavailable, "the name has no address");
   return std::move(lookup->addresses);

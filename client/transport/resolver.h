@@ -18,9 +18,10 @@ struct Address {
   socklen_t size = 0;
 };
 
-/// Name lookup with a deadline. IP addresses and "localhost" are answered at once; for the rest the system's resolver blocks in
-/// a thread of its own, since it takes neither a deadline nor a stop. A thread whose lookup was given up is joined at the end; it is told
-/// to try for 4 s per name server at most.
+/// Name lookup with a deadline. IP addresses and "localhost" are answered at once; for the rest the
+/// system's resolver blocks in a thread of its own, since it takes neither a deadline nor a stop. A
+/// thread whose lookup was given up is joined at the end; it is told to try for 4 s per name server
+/// at most.
 ///
 /// Thread safety: Resolve may be called from any thread.
 class Resolver {

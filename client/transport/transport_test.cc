@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
-#include <netinet/in.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -48,7 +48,8 @@ OpenBody Repeat(std::string piece, size_t times) {
   return [=]() -> base::Result<BodyReader> {
     return [piece, left = times](char* out, size_t size) mutable -> base::Result<size_t> {
       size_t n = 0;
-      for (; left > 0 && n + piece.size() <= size; --left, n += piece.size()) piece.copy(out + n, piece.size());
+      for (; left > 0 && n + piece.size() <= size; --left, n += piece.size())
+        piece.copy(out + n, piece.size());
       return n;
     };
   };
@@ -72,9 +73,11 @@ TEST(Url, Parts) {
 }
 
 TEST(Url, Refused) {
-  for (const char* text : {"", "example.org", "ftp://x/", "http://", "http://:80/", "http://h:0/", "http://h:65536/", "http://h:x/",
-                           "http://h:80x/", "http://user:pw@h/", "http://h/a b", "http://h/\r\nX: y", "http://h/#f", "http://[::1",
-                           "http://h\r\n/", "http+unix:///x", "http+unix://%zz/x", "http://h\xc3\xa9/"}) {
+  for (const char* text :
+       {"", "example.org", "ftp://x/", "http://", "http://:80/", "http://h:0/", "http://h:65536/",
+        "http://h:x/", "http://h:80x/", "http://user:pw@h/", "http://h/a b", "http://h/\r\nX: y",
+        "http://h/#f", "http://[::1", "http://h\r\n/", "http+unix:///x", "http+unix://%zz/x",
+        "http://h\xc3\xa9/"}) {
     EXPECT_THAT(ParseUrl(text), IsError(Code::kInvalidArgument, HasSubstr("want a URL"))) << text;
   }
   EXPECT_THAT(ParseUrl("http://user:secret@h/").error().message, testing::Not(HasSubstr("secret")));
@@ -130,11 +133,15 @@ TEST(Transport, BodiesOfEveryKind) {
   EXPECT_EQ(requests[3].headers.Get("content-length"), "1000000");
 
   request.stream_length = 5;
-  EXPECT_THAT(transport->Send(request, In(5000)), IsError(Code::kInvalidArgument, HasSubstr("announced with 5 bytes")));
+  EXPECT_THAT(transport->Send(request, In(5000)),
+              IsError(Code::kInvalidArgument, HasSubstr("announced with 5 bytes")));
   request.stream_length = 2'000'000;
-  EXPECT_THAT(transport->Send(request, In(5000)), IsError(Code::kInvalidArgument, HasSubstr("has less")));
+  EXPECT_THAT(transport->Send(request, In(5000)),
+              IsError(Code::kInvalidArgument, HasSubstr("has less")));
   request.stream = []() -> base::Result<BodyReader> {
-    return [](char*, size_t) -> base::Result<size_t> { return base::Err(Code::kAborted, "file changed"); };
+    return [](char*, size_t) -> base::Result<size_t> {
+      return base::Err(Code::kAborted, "file changed");
+    };
   };
   EXPECT_THAT(transport->Send(request, In(5000)), IsError(Code::kAborted, "file changed"));
 }
@@ -148,14 +155,21 @@ TEST(Transport, AnswersOfEveryShape) {
   };
   const Case cases[] = {
       {"UntilTheEnd", "HTTP/1.1 200 OK\r\n\r\nabc", "abc", ""},
-      {"Chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n", "abcde", ""},
-      {"Interim", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "ok", ""},
+      {"Chunked",
+       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n",
+       "abcde", ""},
+      {"Interim",
+       "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nA: b\r\n\r\nHTTP/1.1 200 "
+       "OK\r\nContent-Length: 2\r\n\r\nok",
+       "ok", ""},
       {"OldHttp", "HTTP/1.0 200 OK\r\n\r\nold", "old", ""},
-      {"CutChunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab", "", "in the middle of the answer"},
+      {"CutChunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab", "",
+       "in the middle of the answer"},
       {"CutHead", "HTTP/1.1 200 OK\r\nA", "", "in the middle of the answer"},
       {"NotHttp", "SSH-2.0-OpenSSH_9.2\r\n", "", "not HTTP"},
       {"BadChunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "", "not HTTP"},
-      {"TwoLengths", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "", "not HTTP"},
+      {"TwoLengths", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "",
+       "not HTTP"},
       {"Empty", "", "", "without an answer"},
   };
   for (const auto& row : cases) {
@@ -166,7 +180,9 @@ TEST(Transport, AnswersOfEveryShape) {
       ASSERT_THAT(response, IsOk()) << row.name;
       EXPECT_EQ(response->body, row.body) << row.name;
     } else {
-      EXPECT_THAT(response, IsError(Code::kUnavailable, AllOf(HasSubstr(row.error), HasSubstr(server.Url().substr(7))))) << row.name;
+      EXPECT_THAT(response, IsError(Code::kUnavailable,
+                                    AllOf(HasSubstr(row.error), HasSubstr(server.Url().substr(7)))))
+          << row.name;
     }
   }
 }
@@ -174,17 +190,22 @@ TEST(Transport, AnswersOfEveryShape) {
 TEST(Transport, Limits) {
   HttpImposter server;
   server.On("GET", "/body", {Answer(200, std::string(2000, 'x'))});
-  server.On("GET", "/endless", {Answer(0, "HTTP/1.1 200 OK\r\n\r\n" + std::string(2000, 'x'), End::kRaw)});
-  server.On("GET", "/head", {Answer(0, "HTTP/1.1 200 OK\r\nA: " + std::string(100'000, 'x'), End::kRaw)});
+  server.On("GET", "/endless",
+            {Answer(0, "HTTP/1.1 200 OK\r\n\r\n" + std::string(2000, 'x'), End::kRaw)});
+  server.On("GET", "/head",
+            {Answer(0, "HTTP/1.1 200 OK\r\nA: " + std::string(100'000, 'x'), End::kRaw)});
   const auto transport = MakeBeastTransport();
   for (const char* path : {"/body", "/endless"}) {
     auto request = Get(server.Url() + path);
     request.max_response_bytes = 1999;
-    EXPECT_THAT(transport->Send(request, In(5000)), IsError(Code::kTooLarge, HasSubstr("longer than 1999 bytes"))) << path;
+    EXPECT_THAT(transport->Send(request, In(5000)),
+                IsError(Code::kTooLarge, HasSubstr("longer than 1999 bytes")))
+        << path;
     request.max_response_bytes = 2000;
     EXPECT_THAT(transport->Send(request, In(5000)), IsOk()) << path;
   }
-  EXPECT_THAT(transport->Send(Get(server.Url() + "/head"), In(5000)), IsError(Code::kTooLarge, HasSubstr("head")));
+  EXPECT_THAT(transport->Send(Get(server.Url() + "/head"), In(5000)),
+              IsError(Code::kTooLarge, HasSubstr("head")));
 }
 
 TEST(Transport, HeadAndNoContentKeepTheConnection) {
@@ -216,7 +237,8 @@ TEST(Transport, StaleConnectionIsReplaced) {
   auto post = Get(server.Url());
   post.method = "POST";
   EXPECT_EQ(transport->Send(post, In(5000))->body, "1");
-  EXPECT_THAT(transport->Send(post, In(5000)), IsError(Code::kUnavailable, HasSubstr("without an answer")));
+  EXPECT_THAT(transport->Send(post, In(5000)),
+              IsError(Code::kUnavailable, HasSubstr("without an answer")));
   EXPECT_EQ(server.Count("POST", "/"), 2);
 }
 
@@ -234,7 +256,8 @@ TEST(Transport, ConnectionClosedWhileIdleIsNotUsed) {
 TEST(Transport, FirstConnectionIsNotRetried) {
   HttpImposter server;
   server.On("GET", "/", {Answer(200, "", End::kNoAnswer), Answer(200, "2")});
-  EXPECT_THAT(MakeBeastTransport()->Send(Get(server.Url()), In(5000)), IsError(Code::kUnavailable, HasSubstr("without an answer")));
+  EXPECT_THAT(MakeBeastTransport()->Send(Get(server.Url()), In(5000)),
+              IsError(Code::kUnavailable, HasSubstr("without an answer")));
   EXPECT_EQ(server.Count("GET", "/"), 1);
 }
 
@@ -254,7 +277,8 @@ TEST(Transport, AnswerBeforeTheBodyEndsTheUpload) {
     };
   };
   const auto response = MakeBeastTransport()->Send(request, In(20'000));
-  // The server closes with bytes unread, so its answer may be lost to a reset; both outcomes end the upload.
+  // The server closes with bytes unread, so its answer may be lost to a reset; both outcomes end
+  // the upload.
   if (response) {
     EXPECT_EQ(response->status, 413);
   } else {
@@ -267,8 +291,9 @@ TEST(Transport, RefusedNamesThePort) {
   int port = 0;
   { port = HttpImposter().Port(); }
   const auto url = "http://127.0.0.1:" + std::to_string(port);
-  EXPECT_THAT(MakeBeastTransport()->Send(Get(url), In(5000)),
-              IsError(Code::kUnavailable, "127.0.0.1:" + std::to_string(port) + ": connection refused"));
+  EXPECT_THAT(
+      MakeBeastTransport()->Send(Get(url), In(5000)),
+      IsError(Code::kUnavailable, "127.0.0.1:" + std::to_string(port) + ": connection refused"));
   EXPECT_THAT(MakeBeastTransport()->Send(Get("http+unix://%2Fno%2Fsuch"), In(5000)),
               IsError(Code::kUnavailable, "unix:/no/such: no such file or directory"));
 }
@@ -280,9 +305,11 @@ TEST(Transport, DeadlineCoversTheAnswer) {
   server.On("GET", "/", {slow});
   const auto before = std::chrono::steady_clock::now();
   EXPECT_THAT(MakeBeastTransport()->Send(Get(server.Url()), In(200)),
-              IsError(Code::kDeadlineExceeded, HasSubstr("timed out after 0.2 s while waiting for the answer")));
+              IsError(Code::kDeadlineExceeded,
+                      HasSubstr("timed out after 0.2 s while waiting for the answer")));
   EXPECT_LT(std::chrono::steady_clock::now() - before, milliseconds(1500));
-  EXPECT_THAT(MakeBeastTransport()->Send(Get(server.Url()), In(0)), IsError(Code::kDeadlineExceeded, HasSubstr("timed out")));
+  EXPECT_THAT(MakeBeastTransport()->Send(Get(server.Url()), In(0)),
+              IsError(Code::kDeadlineExceeded, HasSubstr("timed out")));
 }
 
 TEST(Transport, DeadlineCoversConnecting) {
@@ -300,8 +327,10 @@ TEST(Transport, DeadlineCoversConnecting) {
     fillers.push_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     connect(fillers.back(), reinterpret_cast<sockaddr*>(&v4), sizeof v4);
   }
-  EXPECT_THAT(MakeBeastTransport()->Send(Get("http://127.0.0.1:" + std::to_string(ntohs(v4.sin_port))), In(200)),
-              IsError(Code::kDeadlineExceeded, HasSubstr("timed out after 0.2 s while connecting")));
+  EXPECT_THAT(
+      MakeBeastTransport()->Send(Get("http://127.0.0.1:" + std::to_string(ntohs(v4.sin_port))),
+                                 In(200)),
+      IsError(Code::kDeadlineExceeded, HasSubstr("timed out after 0.2 s while connecting")));
   for (const int fd : fillers) close(fd);
   close(listener);
 }
@@ -315,15 +344,18 @@ TEST(Transport, StopEndsItAtOnce) {
   std::stop_source stop;
   std::atomic<int64_t> asked{0};
   std::jthread stopper([&] {
-    for (int i = 0; i < 1000 && server.Count("GET", "/") == 0; ++i) std::this_thread::sleep_for(milliseconds(2));
+    for (int i = 0; i < 1000 && server.Count("GET", "/") == 0; ++i)
+      std::this_thread::sleep_for(milliseconds(2));
     asked = std::chrono::steady_clock::now().time_since_epoch().count();
     stop.request_stop();
   });
   EXPECT_THAT(transport->Send(Get(server.Url()), Deadline::Never(), stop.get_token()),
               IsError(Code::kCancelled, HasSubstr("stopped while waiting for the answer")));
-  const auto took = std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch().count() - asked);
+  const auto took =
+      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch().count() - asked);
   EXPECT_LT(took, milliseconds(50));
-  EXPECT_THAT(transport->Send(Get(server.Url()), In(5000), stop.get_token()), IsError(Code::kCancelled, HasSubstr("stopped")));
+  EXPECT_THAT(transport->Send(Get(server.Url()), In(5000), stop.get_token()),
+              IsError(Code::kCancelled, HasSubstr("stopped")));
 }
 
 TEST(Transport, ManyThreads) {
@@ -357,13 +389,15 @@ TEST(Transport, BadRequestsAreNotSent) {
   };
   EXPECT_THAT(sent("A", "b\r\nC: d"), IsError(Code::kInvalidArgument, HasSubstr("line break")));
   EXPECT_THAT(sent("A b", "c"), IsError(Code::kInvalidArgument, HasSubstr("name of a header")));
-  EXPECT_THAT(sent("content-length", "1"), IsError(Code::kInvalidArgument, HasSubstr("set by the transport")));
+  EXPECT_THAT(sent("content-length", "1"),
+              IsError(Code::kInvalidArgument, HasSubstr("set by the transport")));
   EXPECT_THAT(sent("A", "b", "GET /"), IsError(Code::kInvalidArgument, HasSubstr("HTTP method")));
   EXPECT_TRUE(server.Requests().empty());
 }
 
 TEST(Transport, UnixSocket) {
-  const auto path = std::filesystem::temp_directory_path() / ("imposter-" + std::to_string(getpid()));
+  const auto path =
+      std::filesystem::temp_directory_path() / ("imposter-" + std::to_string(getpid()));
   HttpImposter server({path.string(), "", ""});
   server.On("GET", "/x", {Answer(200, "unix")});
   const auto response = MakeBeastTransport()->Send(Get(server.Url() + "/x"), In(5000));
@@ -376,7 +410,8 @@ TEST(Transport, UnixSocket) {
 class Certificate {
  public:
   explicit Certificate(const std::string& name, long days = 1) {
-    dir_ = std::filesystem::temp_directory_path() / ("cert-" + std::to_string(getpid()) + "-" + std::to_string(++count_));
+    dir_ = std::filesystem::temp_directory_path() /
+           ("cert-" + std::to_string(getpid()) + "-" + std::to_string(++count_));
     std::filesystem::create_directories(dir_);
     EVP_PKEY* key = EVP_EC_gen("P-256");
     X509* cert = X509_new();
@@ -385,9 +420,11 @@ class Certificate {
     X509_gmtime_adj(X509_getm_notBefore(cert), -86400 * 3);
     X509_gmtime_adj(X509_getm_notAfter(cert), 86400 * days);
     X509_set_pubkey(cert, key);
-    X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("t"), -1, -1, 0);
+    X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_ASC,
+                               reinterpret_cast<const unsigned char*>("t"), -1, -1, 0);
     X509_set_issuer_name(cert, X509_get_subject_name(cert));
-    X509_EXTENSION* san = X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, ("DNS:" + name).c_str());
+    X509_EXTENSION* san =
+        X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, ("DNS:" + name).c_str());
     X509_add_ext(cert, san, -1);
     X509_EXTENSION_free(san);
     X509_sign(cert, key, EVP_sha256());
@@ -434,18 +471,24 @@ TEST(TransportTls, BadCertificates) {
     HttpImposter server({"", server_cert.Cert(), server_cert.Key()});
     return MakeBeastTransport({ca})->Send(Get(server.Url()), In(5000));
   };
-  EXPECT_THAT(send(other, other.Cert()), IsError(Code::kFailedPrecondition, HasSubstr("certificate: it is for other.example, not for localhost")));
-  EXPECT_THAT(send(expired, expired.Cert()), IsError(Code::kFailedPrecondition, HasSubstr("expired")));
+  EXPECT_THAT(send(other, other.Cert()),
+              IsError(Code::kFailedPrecondition,
+                      HasSubstr("certificate: it is for other.example, not for localhost")));
+  EXPECT_THAT(send(expired, expired.Cert()),
+              IsError(Code::kFailedPrecondition, HasSubstr("expired")));
   EXPECT_THAT(send(mine, ""), IsError(Code::kFailedPrecondition, HasSubstr("ca_file")));
-  EXPECT_THAT(send(mine, "/no/such.pem"), IsError(Code::kFailedPrecondition, HasSubstr("/no/such.pem")));
+  EXPECT_THAT(send(mine, "/no/such.pem"),
+              IsError(Code::kFailedPrecondition, HasSubstr("/no/such.pem")));
 }
 
 TEST(TransportTls, WrongScheme) {
   HttpImposter plain;
   plain.On("GET", "/", {Answer(200, "x")});
   // The imposter takes the handshake for a request that has no end yet and says nothing.
-  const Certificate certificate("localhost");  // the system's CAs take long to read under sanitizers
-  EXPECT_THAT(MakeBeastTransport({certificate.Cert()})->Send(Get("https://127.0.0.1:" + std::to_string(plain.Port())), In(300)),
+  const Certificate certificate(
+      "localhost");  // the system's CAs take long to read under sanitizers
+  EXPECT_THAT(MakeBeastTransport({certificate.Cert()})
+                  ->Send(Get("https://127.0.0.1:" + std::to_string(plain.Port())), In(300)),
               IsError(Code::kDeadlineExceeded, HasSubstr("in the TLS handshake")));
 }
 

@@ -67,10 +67,12 @@ std::string Url::HostHeader() const {
 base::Result<Url> ParseUrl(std::string_view text) {
   const auto bad = [&](std::string_view why) {
     // A user name comes with a password, a query may hold a token: neither is shown.
-    const size_t end = text.find('@') != std::string_view::npos ? std::min(text.find("://"), text.find('@'))
-                                                                : text.find('?');
-    return Err(Code::kInvalidArgument, fmt::format("want a URL like https://host:port/path, got \"{}\": {}",
-                                                   base::Truncate(text.substr(0, end), 200), why));
+    const size_t end = text.find('@') != std::string_view::npos
+                           ? std::min(text.find("://"), text.find('@'))
+                           : text.find('?');
+    return Err(Code::kInvalidArgument,
+               fmt::format("want a URL like https://host:port/path, got \"{}\": {}",
+                           base::Truncate(text.substr(0, end), 200), why));
   };
   Url url;
   auto rest = text;
@@ -85,7 +87,8 @@ base::Result<Url> ParseUrl(std::string_view text) {
   const size_t end = rest.find_first_of("/?#");
   const auto authority = rest.substr(0, end);
   const auto target = end == std::string_view::npos ? std::string_view() : rest.substr(end);
-  if (authority.find('@') != std::string_view::npos) return bad("user names in URLs are not supported");
+  if (authority.find('@') != std::string_view::npos)
+    return bad("user names in URLs are not supported");
   if (unix_socket) {
     const auto path = base::PercentDecode(authority);
     if (!path || path->empty()) return bad("the percent-encoded path of the socket is missing");
@@ -97,7 +100,8 @@ base::Result<Url> ParseUrl(std::string_view text) {
     return bad(problem);
   }
   for (const unsigned char c : target) {
-    if (c <= 0x20 || c >= 0x7f || c == '#') return bad("the path has a character that must be percent-encoded");
+    if (c <= 0x20 || c >= 0x7f || c == '#')
+      return bad("the path has a character that must be percent-encoded");
   }
   url.target = target.starts_with('/') ? std::string(target) : "/" + std::string(target);
   return url;

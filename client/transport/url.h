@@ -14,7 +14,7 @@ struct Url {
   std::string unix_path;  ///< not empty: a unix socket, host and port mean nothing
   std::string host;       ///< without the brackets of an IPv6 address
   uint16_t port = 0;
-  std::string target;     ///< path and query, starts with '/'
+  std::string target;  ///< path and query, starts with '/'
 
   /// "host:port", "[::1]:80" or "unix:/path": for messages.
   std::string Peer() const;

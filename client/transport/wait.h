@@ -11,7 +11,8 @@
 
 namespace sless::transport {
 
-/// Waits for file descriptors until a deadline or a stop, whichever is first. One per Send; not thread-safe.
+/// Waits for file descriptors until a deadline or a stop, whichever is first. One per Send; not
+/// thread-safe.
 class Wait {
  public:
   /// `peer` is named in the errors.
@@ -19,9 +20,9 @@ class Wait {
   ~Wait();
   Wait(const Wait&) = delete;
 
-  /// Waits until `fd` has one of `events` (POLLIN, POLLOUT; errors and hang-ups count as both) and returns what it has.
-  /// `doing` ends the error's sentence: "timed out after 2.0 s while connecting".
-  /// Errors: kDeadlineExceeded, kCancelled.
+  /// Waits until `fd` has one of `events` (POLLIN, POLLOUT; errors and hang-ups count as both) and
+  /// returns what it has. `doing` ends the error's sentence: "timed out after 2.0 s while
+  /// connecting". Errors: kDeadlineExceeded, kCancelled.
   base::Result<short> For(int fd, short events, std::string_view doing);
   /// As For, but gives 0 at `earlier`, if that comes before the deadline.
   base::Result<short> For(int fd, short events, std::string_view doing, base::Deadline earlier);

@@ -30,16 +30,24 @@ struct Token {
 
 std::string_view KindName(Token::Kind kind) {
   switch (kind) {
-    case Token::Kind::kNil: return "null";
-    case Token::Kind::kBool: return "a bool";
+    case Token::Kind::kNil:
+      return "null";
+    case Token::Kind::kBool:
+      return "a bool";
     case Token::Kind::kInt:
     case Token::Kind::kUint:
-    case Token::Kind::kFloat: return "a number";
-    case Token::Kind::kStr: return "a string";
-    case Token::Kind::kBin: return "binary data";
-    case Token::Kind::kArray: return "an array";
-    case Token::Kind::kMap: return "a map";
-    case Token::Kind::kExt: return "an extension";
+    case Token::Kind::kFloat:
+      return "a number";
+    case Token::Kind::kStr:
+      return "a string";
+    case Token::Kind::kBin:
+      return "binary data";
+    case Token::Kind::kArray:
+      return "an array";
+    case Token::Kind::kMap:
+      return "a map";
+    case Token::Kind::kExt:
+      return "an extension";
   }
   return "?";
 }
@@ -54,20 +62,26 @@ class Decoder {
     if (token.kind == Token::Kind::kNil) return Value::Null();
     if (token.kind == Token::Kind::kExt) return ReadUnknown(token);
     switch (type.kind()) {
-      case Type::Kind::kDynamic: return ReadDynamic(token, depth);
+      case Type::Kind::kDynamic:
+        return ReadDynamic(token, depth);
       case Type::Kind::kBool:
         if (token.kind != Token::Kind::kBool) return Mismatch(type, token);
         return Value::Bool(token.boolean);
-      case Type::Kind::kNumber: return ReadNumber(token, type);
+      case Type::Kind::kNumber:
+        return ReadNumber(token, type);
       case Type::Kind::kString:
-        if (token.kind != Token::Kind::kStr && token.kind != Token::Kind::kBin) return Mismatch(type, token);
+        if (token.kind != Token::Kind::kStr && token.kind != Token::Kind::kBin)
+          return Mismatch(type, token);
         if (!base::IsUtf8(token.bytes)) return Bad("string is not UTF-8");
         return Value::String(token.bytes);
       case Type::Kind::kList:
       case Type::Kind::kSet:
-      case Type::Kind::kTuple: return ReadSequence(token, type, depth);
-      case Type::Kind::kMap: return ReadMap(token, type, depth);
-      case Type::Kind::kObject: return ReadObject(token, type, depth);
+      case Type::Kind::kTuple:
+        return ReadSequence(token, type, depth);
+      case Type::Kind::kMap:
+        return ReadMap(token, type, depth);
+      case Type::Kind::kObject:
+        return ReadObject(token, type, depth);
     }
     return Bad("unknown kind of type");
   }
@@ -80,7 +94,8 @@ class Decoder {
  private:
   tl::unexpected<base::Error> Bad(std::string_view problem) const {
     const std::string where = path_.empty() ? "value" : path_.ToString();
-    return Err(Code::kInvalidArgument, fmt::format("{}: {} (MessagePack, before byte {})", where, problem, at_));
+    return Err(Code::kInvalidArgument,
+               fmt::format("{}: {} (MessagePack, before byte {})", where, problem, at_));
   }
   tl::unexpected<base::Error> Mismatch(const Type& type, const Token& token) const {
     return Bad(fmt::format("wanted {}, found {}", type.ToString(), KindName(token.kind)));
@@ -127,10 +142,17 @@ class Decoder {
     Token token;
     token.kind = Token::Kind::kInt;
     switch (width) {
-      case 1: token.integer = static_cast<int8_t>(value); break;
-      case 2: token.integer = static_cast<int16_t>(value); break;
-      case 4: token.integer = static_cast<int32_t>(value); break;
-      default: token.integer = static_cast<int64_t>(value);
+      case 1:
+        token.integer = static_cast<int8_t>(value);
+        break;
+      case 2:
+        token.integer = static_cast<int16_t>(value);
+        break;
+      case 4:
+        token.integer = static_cast<int32_t>(value);
+        break;
+      default:
+        token.integer = static_cast<int64_t>(value);
     }
     return token;
   }
@@ -138,7 +160,8 @@ class Decoder {
     ASSIGN_OR_RETURN(const uint64_t value, Uint(width));
     Token token;
     token.kind = Token::Kind::kFloat;
-    token.real = width == 4 ? std::bit_cast<float>(static_cast<uint32_t>(value)) : std::bit_cast<double>(value);
+    token.real = width == 4 ? std::bit_cast<float>(static_cast<uint32_t>(value))
+                            : std::bit_cast<double>(value);
     return token;
   }
 
@@ -155,50 +178,83 @@ class Decoder {
     if (head <= 0x9f) return Sized(kArray, head & 0x0f);
     if (head <= 0xbf) return Sized(kStr, head & 0x1f);
     switch (head) {
-      case 0xc0: return token;
+      case 0xc0:
+        return token;
       case 0xc2:
       case 0xc3:
         token.kind = kBool;
         token.boolean = head == 0xc3;
         return token;
-      case 0xc4: return SizedBy(kBin, 1);
-      case 0xc5: return SizedBy(kBin, 2);
-      case 0xc6: return SizedBy(kBin, 4);
-      case 0xc7: return SizedBy(kExt, 1);
-      case 0xc8: return SizedBy(kExt, 2);
-      case 0xc9: return SizedBy(kExt, 4);
-      case 0xca: return Float(4);
-      case 0xcb: return Float(8);
-      case 0xcc: return Unsigned(1);
-      case 0xcd: return Unsigned(2);
-      case 0xce: return Unsigned(4);
-      case 0xcf: return Unsigned(8);
-      case 0xd0: return Signed(1);
-      case 0xd1: return Signed(2);
-      case 0xd2: return Signed(4);
-      case 0xd3: return Signed(8);
-      case 0xd4: return Sized(kExt, 1);
-      case 0xd5: return Sized(kExt, 2);
-      case 0xd6: return Sized(kExt, 4);
-      case 0xd7: return Sized(kExt, 8);
-      case 0xd8: return Sized(kExt, 16);
-      case 0xd9: return SizedBy(kStr, 1);
-      case 0xda: return SizedBy(kStr, 2);
-      case 0xdb: return SizedBy(kStr, 4);
-      case 0xdc: return SizedBy(kArray, 2);
-      case 0xdd: return SizedBy(kArray, 4);
-      case 0xde: return SizedBy(kMap, 2);
-      case 0xdf: return SizedBy(kMap, 4);
-      default: return Bad("byte 0xc1 begins no value");
+      case 0xc4:
+        return SizedBy(kBin, 1);
+      case 0xc5:
+        return SizedBy(kBin, 2);
+      case 0xc6:
+        return SizedBy(kBin, 4);
+      case 0xc7:
+        return SizedBy(kExt, 1);
+      case 0xc8:
+        return SizedBy(kExt, 2);
+      case 0xc9:
+        return SizedBy(kExt, 4);
+      case 0xca:
+        return Float(4);
+      case 0xcb:
+        return Float(8);
+      case 0xcc:
+        return Unsigned(1);
+      case 0xcd:
+        return Unsigned(2);
+      case 0xce:
+        return Unsigned(4);
+      case 0xcf:
+        return Unsigned(8);
+      case 0xd0:
+        return Signed(1);
+      case 0xd1:
+        return Signed(2);
+      case 0xd2:
+        return Signed(4);
+      case 0xd3:
+        return Signed(8);
+      case 0xd4:
+        return Sized(kExt, 1);
+      case 0xd5:
+        return Sized(kExt, 2);
+      case 0xd6:
+        return Sized(kExt, 4);
+      case 0xd7:
+        return Sized(kExt, 8);
+      case 0xd8:
+        return Sized(kExt, 16);
+      case 0xd9:
+        return SizedBy(kStr, 1);
+      case 0xda:
+        return SizedBy(kStr, 2);
+      case 0xdb:
+        return SizedBy(kStr, 4);
+      case 0xdc:
+        return SizedBy(kArray, 2);
+      case 0xdd:
+        return SizedBy(kArray, 4);
+      case 0xde:
+        return SizedBy(kMap, 2);
+      case 0xdf:
+        return SizedBy(kMap, 4);
+      default:
+        return Bad("byte 0xc1 begins no value");
     }
   }
 
-  // Any extension of at most one byte, and refined unknowns (type 12), whose refinements we do not need.
+  // Any extension of at most one byte, and refined unknowns (type 12), whose refinements we do not
+  // need.
   Result<Value> ReadUnknown(const Token& token) const {
     constexpr size_t kMaxRefinements = 1024;
     if (token.bytes.size() <= 1) return Value::Unknown();
-    if (token.ext_type != 12) return Bad(fmt::format("extension type {} is not an unknown value", token.ext_type));
-    if (token.bytes.size() > kMaxRefinements) return Bad("refinements of an unknown value above 1024 bytes");
+    if (token.ext_type != 12)
+      return Bad(fmt::format("extension type {} is not an unknown value", token.ext_type));
+    if (token.bytes.size() > kMaxRefinements)
+      return Bad("refinements of an unknown value above 1024 bytes");
     return Value::Unknown();
   }
 
@@ -208,17 +264,23 @@ class Decoder {
       return Value::Number(*number);
     };
     switch (token.kind) {
-      case Token::Kind::kInt: return Value::Int(token.integer);
-      case Token::Kind::kUint: return finish(Number::Parse(std::to_string(token.whole)));
-      case Token::Kind::kFloat: return finish(Number::FromExactDouble(token.real));
-      case Token::Kind::kStr: return finish(Number::Parse(token.bytes));
-      default: return Mismatch(type, token);
+      case Token::Kind::kInt:
+        return Value::Int(token.integer);
+      case Token::Kind::kUint:
+        return finish(Number::Parse(std::to_string(token.whole)));
+      case Token::Kind::kFloat:
+        return finish(Number::FromExactDouble(token.real));
+      case Token::Kind::kStr:
+        return finish(Number::Parse(token.bytes));
+      default:
+        return Mismatch(type, token);
     }
   }
 
   Result<Value> ReadDynamic(const Token& token, int depth) {
     if (token.kind != Token::Kind::kArray || token.length != 2) {
-      return Bad(fmt::format("wanted a dynamic value as [type, value], found {}", KindName(token.kind)));
+      return Bad(
+          fmt::format("wanted a dynamic value as [type, value], found {}", KindName(token.kind)));
     }
     ASSIGN_OR_RETURN(const Token text, Next());
     if (text.kind != Token::Kind::kBin && text.kind != Token::Kind::kStr) {
@@ -230,7 +292,8 @@ class Decoder {
     return value.WithDynamicType(std::move(*type));
   }
 
-  // Each element takes a byte at least: a length that the rest cannot hold is refused before memory is taken for it.
+  // Each element takes a byte at least: a length that the rest cannot hold is refused before memory
+  // is taken for it.
   Status CheckLength(const Token& token, size_t bytes_each) const {
     if (token.length > Left() / bytes_each) return Bad("ends in the middle of a value");
     return base::Ok();
@@ -251,7 +314,8 @@ class Decoder {
       items.push_back(std::move(item));
     }
     if (tuple) return Value::Tuple(std::move(items));
-    return type.kind() == Type::Kind::kSet ? Value::Set(std::move(items)) : Value::List(std::move(items));
+    return type.kind() == Type::Kind::kSet ? Value::Set(std::move(items))
+                                           : Value::List(std::move(items));
   }
 
   Result<std::string> ReadKey() {
@@ -283,11 +347,13 @@ class Decoder {
     for (uint32_t i = 0; i < token.length; ++i) {
       ASSIGN_OR_RETURN(auto name, ReadKey());
       const auto attribute = type.attributes().find(name);
-      if (attribute == type.attributes().end()) return Bad(fmt::format("there is no attribute \"{}\"", name));
+      if (attribute == type.attributes().end())
+        return Bad(fmt::format("there is no attribute \"{}\"", name));
       path_.Push(Step{Step::Kind::kAttribute, name});
       ASSIGN_OR_RETURN(auto item, Read(attribute->second, depth + 1));
       path_.Pop();
-      if (!members.emplace(std::move(name), std::move(item)).second) return Bad("an attribute is there twice");
+      if (!members.emplace(std::move(name), std::move(item)).second)
+        return Bad("an attribute is there twice");
     }
     if (members.size() == type.attributes().size()) return Value::Object(std::move(members));
     for (const auto& [name, attribute] : type.attributes()) {
@@ -305,21 +371,29 @@ class Encoder {
  public:
   // `value` conforms to `type`.
   void Write(const Value& value, const Type& type) {
-    if (value.kind() == Value::Kind::kNull && !(type.IsDynamic() && value.dynamic_type() != nullptr)) return Byte(0xc0);
+    if (value.kind() == Value::Kind::kNull &&
+        !(type.IsDynamic() && value.dynamic_type() != nullptr))
+      return Byte(0xc0);
     if (type.IsDynamic()) return WriteDynamic(value);
     switch (value.kind()) {
-      case Value::Kind::kNull: return Byte(0xc0);
+      case Value::Kind::kNull:
+        return Byte(0xc0);
       case Value::Kind::kUnknown:
         out_.append("\xd4\x00\x00", 3);
         return;
-      case Value::Kind::kBool: return Byte(value.AsBool() ? 0xc3 : 0xc2);
-      case Value::Kind::kNumber: return WriteNumber(value.AsNumber());
-      case Value::Kind::kString: return Str(value.AsString());
+      case Value::Kind::kBool:
+        return Byte(value.AsBool() ? 0xc3 : 0xc2);
+      case Value::Kind::kNumber:
+        return WriteNumber(value.AsNumber());
+      case Value::Kind::kString:
+        return Str(value.AsString());
       case Value::Kind::kList:
       case Value::Kind::kSet:
-      case Value::Kind::kTuple: return WriteSequence(value, type);
+      case Value::Kind::kTuple:
+        return WriteSequence(value, type);
       case Value::Kind::kMap:
-      case Value::Kind::kObject: return WriteMembers(value, type);
+      case Value::Kind::kObject:
+        return WriteMembers(value, type);
     }
   }
   std::string Take() { return std::move(out_); }
@@ -327,7 +401,8 @@ class Encoder {
  private:
   void Byte(unsigned byte) { out_ += static_cast<char>(byte); }
   void BigEndian(uint64_t value, int width) {
-    for (int shift = (width - 1) * 8; shift >= 0; shift -= 8) Byte(static_cast<unsigned>(value >> shift & 0xff));
+    for (int shift = (width - 1) * 8; shift >= 0; shift -= 8)
+      Byte(static_cast<unsigned>(value >> shift & 0xff));
   }
   void Header(size_t size, unsigned fix, size_t fix_max, unsigned h8, unsigned h16, unsigned h32) {
     if (size <= fix_max) return Byte(fix | static_cast<unsigned>(size));
@@ -355,8 +430,8 @@ class Encoder {
     if (value >= INT32_MIN) return Byte(0xd2), BigEndian(bits & 0xffffffff, 4);
     Byte(0xd3), BigEndian(bits, 8);
   }
-  // As hosts write them: whole numbers of 64 bits as such, others as a double where that is exact, else as text. Whole
-  // numbers beyond 64 bits are always text: a double would come back rounded.
+  // As hosts write them: whole numbers of 64 bits as such, others as a double where that is exact,
+  // else as text. Whole numbers beyond 64 bits are always text: a double would come back rounded.
   void WriteNumber(const Number& number) {
     if (const auto whole = number.AsInt64()) return WriteInt(*whole);
     const std::string text = number.ToString();

@@ -31,13 +31,16 @@ std::string Bytes(std::string_view hex) {
 
 Number Num(std::string_view text) { return *Number::Parse(text); }
 
-const Type kThing = Type::Object({{"id", Type::String()}, {"name", Type::String()}, {"num", Type::Number()}});
+const Type kThing =
+    Type::Object({{"id", Type::String()}, {"name", Type::String()}, {"num", Type::Number()}});
 
 Value Thing(Value id, std::string_view name) {
-  return Value::Object({{"id", std::move(id)}, {"name", Value::String(name)}, {"num", Value::Number(Num("0.1"))}});
+  return Value::Object(
+      {{"id", std::move(id)}, {"name", Value::String(name)}, {"num", Value::Number(Num("0.1"))}});
 }
 
-// What hosts write, and what must be read as the same value. `hex` is also what we write unless `read_only`.
+// What hosts write, and what must be read as the same value. `hex` is also what we write unless
+// `read_only`.
 struct Vector {
   const char* name;
   Type type;
@@ -53,7 +56,8 @@ std::vector<Vector> Vectors() {
       {"Null", s, Value::Null(), "c0"},
       {"Unknown", s, Value::Unknown(), "d4 00 00"},
       {"UnknownNotNull", s, Value::Unknown(), "c7 03 0c 81 01 c2", true},
-      {"UnknownListOfOneToThree", Type::List(s), Value::Unknown(), "c7 07 0c 83 01 c2 05 01 06 03", true},
+      {"UnknownListOfOneToThree", Type::List(s), Value::Unknown(), "c7 07 0c 83 01 c2 05 01 06 03",
+       true},
       {"UnknownPrefix", s, Value::Unknown(), "c7 07 0c 82 01 c2 02 a2 61 62", true},
       {"UnknownNotNegative", n, Value::Unknown(), "c7 07 0c 82 01 c2 03 92 00 c3", true},
       {"UnknownAsFixext2", s, Value::Unknown(), "d5 0c 81 01", true},
@@ -74,16 +78,20 @@ std::vector<Vector> Vectors() {
       {"SetInAnyOrder", Type::Set(s), Value::StringSet({"a", "b"}), "92 a1 62 a1 61", true},
       {"SetOfEqualElements", Type::Set(s), Value::StringSet({"a"}), "92 a1 61 a1 61", true},
       {"Map", Type::Map(n), Value::Map({{"k", Value::Int(1)}}), "81 a1 6b 01"},
-      {"Tuple", Type::Tuple({s, n}), Value::Tuple({Value::String("a"), Value::Int(5)}), "92 a1 61 05"},
-      {"DynamicString", Type::Dynamic(), Value::String("x"), "92 c4 08 22 73 74 72 69 6e 67 22 a1 78"},
-      {"DynamicTypeAsString", Type::Dynamic(), Value::String("x"), "92 a8 22 73 74 72 69 6e 67 22 a1 78", true},
+      {"Tuple", Type::Tuple({s, n}), Value::Tuple({Value::String("a"), Value::Int(5)}),
+       "92 a1 61 05"},
+      {"DynamicString", Type::Dynamic(), Value::String("x"),
+       "92 c4 08 22 73 74 72 69 6e 67 22 a1 78"},
+      {"DynamicTypeAsString", Type::Dynamic(), Value::String("x"),
+       "92 a8 22 73 74 72 69 6e 67 22 a1 78", true},
       {"DynamicNull", Type::Dynamic(), Value::Null(), "c0"},
       {"DynamicUnknown", Type::Dynamic(), Value::Unknown(), "d4 00 00"},
-      {"DynamicTypedNull", Type::Dynamic(), Value::Null().WithDynamicType(s), "92 c4 08 22 73 74 72 69 6e 67 22 c0"},
+      {"DynamicTypedNull", Type::Dynamic(), Value::Null().WithDynamicType(s),
+       "92 c4 08 22 73 74 72 69 6e 67 22 c0"},
       {"DynamicTypedUnknown", Type::Dynamic(), Value::Unknown().WithDynamicType(s),
        "92 c4 08 22 73 74 72 69 6e 67 22 d4 00 00"},
-      {"DynamicInObject", Type::Object({{"d", Type::Dynamic()}}), Value::Object({{"d", Value::Int(5)}}),
-       "81 a1 64 92 c4 08 22 6e 75 6d 62 65 72 22 05"},
+      {"DynamicInObject", Type::Object({{"d", Type::Dynamic()}}),
+       Value::Object({{"d", Value::Int(5)}}), "81 a1 64 92 c4 08 22 6e 75 6d 62 65 72 22 05"},
       {"Five", n, Value::Int(5), "05"},
       {"MinusOne", n, Value::Int(-1), "ff"},
       {"MinusThirtyThree", n, Value::Int(-33), "d0 df"},
@@ -96,8 +104,10 @@ std::vector<Vector> Vectors() {
       {"Tenth", n, Value::Number(Num("0.1")), "a3 30 2e 31"},
       {"TwoTo64", n, Value::Number(Num("18446744073709551616")),
        "b4 31 38 34 34 36 37 34 34 30 37 33 37 30 39 35 35 31 36 31 36"},
-      {"Uint64Max", n, Value::Number(Num("18446744073709551615")), "cf ff ff ff ff ff ff ff ff", true},
-      {"TwoTo63AsDouble", n, Value::Number(Num("9223372036854775808")), "cb 43 e0 00 00 00 00 00 00", true},
+      {"Uint64Max", n, Value::Number(Num("18446744073709551615")), "cf ff ff ff ff ff ff ff ff",
+       true},
+      {"TwoTo63AsDouble", n, Value::Number(Num("9223372036854775808")),
+       "cb 43 e0 00 00 00 00 00 00", true},
       {"WholeDouble", n, Value::Int(5), "cb 40 14 00 00 00 00 00 00", true},
       {"NumberWithExponent", n, Value::Int(100), "a3 31 65 32", true},
       {"StringAsBinary", s, Value::String("ab"), "c4 02 61 62", true},
@@ -112,7 +122,8 @@ TEST(Msgpack, ReadsAndWritesTheVectors) {
     ASSERT_THAT(read, IsOk());
     EXPECT_EQ(read->ToString(), v.value.ToString());
     EXPECT_EQ(*read, v.value);
-    EXPECT_EQ(read->dynamic_type() != nullptr, v.type.IsDynamic() && std::string_view(v.hex).starts_with("92"));
+    EXPECT_EQ(read->dynamic_type() != nullptr,
+              v.type.IsDynamic() && std::string_view(v.hex).starts_with("92"));
     if (v.read_only) continue;
     const auto written = EncodeMsgpack(v.value, v.type);
     ASSERT_THAT(written, IsOk());
@@ -136,7 +147,8 @@ TEST(Msgpack, RefusesBadInput) {
       {"WrongKind", Type::String(), "05", "wanted string, found a number"},
       {"MissingAttribute", kThing, "81 a2 69 64 c0", "attribute \"name\" is missing"},
       {"ExtraAttribute", Type::Object({}), "81 a1 78 c0", "there is no attribute \"x\""},
-      {"AttributeTwice", Type::Object({{"x", Type::Bool()}, {"y", Type::Bool()}}), "82 a1 78 c0 a1 78 c0", "twice"},
+      {"AttributeTwice", Type::Object({{"x", Type::Bool()}, {"y", Type::Bool()}}),
+       "82 a1 78 c0 a1 78 c0", "twice"},
       {"TupleLength", Type::Tuple({Type::Bool()}), "92 c2 c2", "wanted 1 elements, found 2"},
       {"HugeArray", list, "dd ff ff ff ff", "ends in the middle"},
       {"HugeMap", Type::Map(Type::String()), "df ff ff ff ff", "ends in the middle"},
@@ -149,12 +161,13 @@ TEST(Msgpack, RefusesBadInput) {
       {"BareDynamic", Type::Dynamic(), "a1 78", "[type, value]"},
       {"DynamicBadType", Type::Dynamic(), "92 c4 01 78 c0", "before byte"},
       {"NeverUsedByte", Type::String(), "c1", "0xc1"},
-      {"PathInMessage", Type::Object({{"a", Type::Map(Type::List(Type::Bool()))}}), "81 a1 61 81 a1 6b 91 05",
-       "a[\"k\"][0]: wanted bool"},
+      {"PathInMessage", Type::Object({{"a", Type::Map(Type::List(Type::Bool()))}}),
+       "81 a1 61 81 a1 6b 91 05", "a[\"k\"][0]: wanted bool"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);
-    EXPECT_THAT(DecodeMsgpack(Bytes(c.hex), c.type), IsError(Code::kInvalidArgument, HasSubstr(c.message)));
+    EXPECT_THAT(DecodeMsgpack(Bytes(c.hex), c.type),
+                IsError(Code::kInvalidArgument, HasSubstr(c.message)));
   }
 }
 
@@ -162,16 +175,20 @@ TEST(Msgpack, LimitsTheDepth) {
   // A dynamic value in a dynamic value, and so on.
   std::string bytes;
   for (int i = 0; i < 10000; ++i) bytes += Bytes("92 c4 09") + "\"dynamic\"";
-  EXPECT_THAT(DecodeMsgpack(bytes, Type::Dynamic()), IsError(Code::kInvalidArgument, HasSubstr("deeper than")));
+  EXPECT_THAT(DecodeMsgpack(bytes, Type::Dynamic()),
+              IsError(Code::kInvalidArgument, HasSubstr("deeper than")));
   std::string type = "\"bool\"";
   for (int i = 0; i < 90; ++i) type = "[\"list\"," + type + "]";
   EXPECT_THAT(Type::FromJson(type), IsError(Code::kInvalidArgument, HasSubstr("deeper than")));
-  EXPECT_THAT(Type::FromJson(std::string(100000, '[')), IsError(Code::kInvalidArgument, HasSubstr("")));
+  EXPECT_THAT(Type::FromJson(std::string(100000, '[')),
+              IsError(Code::kInvalidArgument, HasSubstr("")));
 }
 
 TEST(Msgpack, EncodeRefusesWhatDoesNotConform) {
-  EXPECT_THAT(EncodeMsgpack(Value::Int(1), Type::String()), IsError(Code::kInternal, HasSubstr("wanted string")));
-  EXPECT_THAT(EncodeMsgpack(Value::Object({}), kThing), IsError(Code::kInternal, HasSubstr("\"id\" is missing")));
+  EXPECT_THAT(EncodeMsgpack(Value::Int(1), Type::String()),
+              IsError(Code::kInternal, HasSubstr("wanted string")));
+  EXPECT_THAT(EncodeMsgpack(Value::Object({}), kThing),
+              IsError(Code::kInternal, HasSubstr("\"id\" is missing")));
   EXPECT_THAT(EncodeMsgpack(Value::StringList({"a"}), Type::Set(Type::String())),
               IsError(Code::kInternal, HasSubstr("found a list")));
 }
@@ -200,9 +217,14 @@ TEST(Msgpack, SurvivesMutatedBytes) {
     for (uint64_t i = 1 + random.Below(3); i > 0 && !bytes.empty(); --i) {
       const size_t at = random.Below(bytes.size());
       switch (random.Below(3)) {
-        case 0: bytes[at] = static_cast<char>(random.Below(256)); break;
-        case 1: bytes.resize(at); break;
-        default: bytes.insert(at, 1, static_cast<char>(random.Below(256)));
+        case 0:
+          bytes[at] = static_cast<char>(random.Below(256));
+          break;
+        case 1:
+          bytes.resize(at);
+          break;
+        default:
+          bytes.insert(at, 1, static_cast<char>(random.Below(256)));
       }
     }
     const auto value = DecodeMsgpack(bytes, type);

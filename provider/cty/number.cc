@@ -17,7 +17,8 @@ constexpr size_t kMaxText = 8192;
 constexpr int kMaxExponent = 4096;
 
 tl::unexpected<base::Error> NotANumber(std::string_view text) {
-  return Err(Code::kInvalidArgument, fmt::format("\"{}\" is not a decimal number", text.substr(0, 60)));
+  return Err(Code::kInvalidArgument,
+             fmt::format("\"{}\" is not a decimal number", text.substr(0, 60)));
 }
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -53,9 +54,11 @@ Result<Parts> Split(std::string_view text) {
   if (i < text.size() && text[i] == '+') ++i;
   int exponent = 0;
   const auto [end, error] = std::from_chars(text.data() + i, text.data() + text.size(), exponent);
-  if (end != text.data() + text.size() || error == std::errc::invalid_argument) return NotANumber(text);
+  if (end != text.data() + text.size() || error == std::errc::invalid_argument)
+    return NotANumber(text);
   if (error != std::errc() || exponent > kMaxExponent || exponent < -kMaxExponent) {
-    return Err(Code::kInvalidArgument, fmt::format("exponent of \"{}\" is outside ±{}", text.substr(0, 60), kMaxExponent));
+    return Err(Code::kInvalidArgument,
+               fmt::format("exponent of \"{}\" is outside ±{}", text.substr(0, 60), kMaxExponent));
   }
   parts.scale -= exponent;
   return parts;
@@ -83,18 +86,21 @@ std::string Canonical(Parts parts) {
 
 Result<Number> Number::Parse(std::string_view text) {
   if (text.size() > kMaxText) {
-    return Err(Code::kInvalidArgument, fmt::format("a number has at most {} characters, found {}", kMaxText, text.size()));
+    return Err(Code::kInvalidArgument,
+               fmt::format("a number has at most {} characters, found {}", kMaxText, text.size()));
   }
   Number number;
   // Most numbers are short and whole.
-  if (const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number.int_);
+  if (const auto [end, error] =
+          std::from_chars(text.data(), text.data() + text.size(), number.int_);
       error == std::errc() && end == text.data() + text.size()) {
     return number;
   }
   ASSIGN_OR_RETURN(auto parts, Split(text));
   std::string canonical = Canonical(std::move(parts));
   number.int_ = 0;
-  if (const auto [end, error] = std::from_chars(canonical.data(), canonical.data() + canonical.size(), number.int_);
+  if (const auto [end, error] =
+          std::from_chars(canonical.data(), canonical.data() + canonical.size(), number.int_);
       error == std::errc() && end == canonical.data() + canonical.size()) {
     return number;
   }
@@ -104,12 +110,14 @@ Result<Number> Number::Parse(std::string_view text) {
 }
 
 Result<Number> Number::FromDouble(double value) {
-  if (!std::isfinite(value)) return Err(Code::kInvalidArgument, "a number must be finite, found NaN or infinity");
+  if (!std::isfinite(value))
+    return Err(Code::kInvalidArgument, "a number must be finite, found NaN or infinity");
   return Parse(fmt::format("{}", value));
 }
 
 Result<Number> Number::FromExactDouble(double value) {
-  if (!std::isfinite(value)) return Err(Code::kInvalidArgument, "a number must be finite, found NaN or infinity");
+  if (!std::isfinite(value))
+    return Err(Code::kInvalidArgument, "a number must be finite, found NaN or infinity");
   // 1074 fraction digits hold every double exactly.
   return Parse(fmt::format("{:.1074f}", value));
 }

@@ -11,7 +11,8 @@
 
 namespace sless::cty {
 
-/// One step: an attribute (or block) name, a map key, or a list index from 0. Sets have no step: a path ends at the set.
+/// One step: an attribute (or block) name, a map key, or a list index from 0. Sets have no step: a
+/// path ends at the set.
 struct Step {
   enum class Kind : uint8_t { kAttribute, kKey, kIndex };
   Kind kind = Kind::kAttribute;
@@ -25,9 +26,13 @@ class Path {
  public:
   Path() = default;
   /// One attribute of the root.
-  explicit Path(std::string_view attribute) { Push(Step{Step::Kind::kAttribute, std::string(attribute)}); }
+  explicit Path(std::string_view attribute) {
+    Push(Step{Step::Kind::kAttribute, std::string(attribute)});
+  }
 
-  Path Attribute(std::string_view name) const { return With({Step::Kind::kAttribute, std::string(name)}); }
+  Path Attribute(std::string_view name) const {
+    return With({Step::Kind::kAttribute, std::string(name)});
+  }
   Path Key(std::string_view key) const { return With({Step::Kind::kKey, std::string(key)}); }
   Path Index(int64_t index) const { return With({Step::Kind::kIndex, "", index}); }
   Path With(Step step) const {

@@ -67,15 +67,24 @@ namespace {
 
 std::string_view KindName(Type::Kind kind) {
   switch (kind) {
-    case Type::Kind::kDynamic: return "dynamic";
-    case Type::Kind::kBool: return "bool";
-    case Type::Kind::kNumber: return "number";
-    case Type::Kind::kString: return "string";
-    case Type::Kind::kList: return "list";
-    case Type::Kind::kSet: return "set";
-    case Type::Kind::kMap: return "map";
-    case Type::Kind::kObject: return "object";
-    case Type::Kind::kTuple: return "tuple";
+    case Type::Kind::kDynamic:
+      return "dynamic";
+    case Type::Kind::kBool:
+      return "bool";
+    case Type::Kind::kNumber:
+      return "number";
+    case Type::Kind::kString:
+      return "string";
+    case Type::Kind::kList:
+      return "list";
+    case Type::Kind::kSet:
+      return "set";
+    case Type::Kind::kMap:
+      return "map";
+    case Type::Kind::kObject:
+      return "object";
+    case Type::Kind::kTuple:
+      return "tuple";
   }
   return "?";
 }
@@ -122,7 +131,8 @@ Result<Type> FromTree(const json& tree, int depth) {
   if (!tree.is_array() || tree.size() < 2 || !tree[0].is_string()) return Bad(tree);
   const auto& name = tree[0].get_ref<const std::string&>();
   if (name == "object") {
-    if (!tree[1].is_object() || tree.size() > 3 || (tree.size() == 3 && !tree[2].is_array())) return Bad(tree);
+    if (!tree[1].is_object() || tree.size() > 3 || (tree.size() == 3 && !tree[2].is_array()))
+      return Bad(tree);
     Type::Attributes attributes;
     for (const auto& [key, item] : tree[1].items()) {
       ASSIGN_OR_RETURN(auto type, FromTree(item, depth + 1));

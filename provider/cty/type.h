@@ -19,7 +19,17 @@ inline constexpr int kMaxDepth = 64;
 /// An immutable type. Copies share their content. Thread-safe as any immutable object.
 class Type {
  public:
-  enum class Kind : uint8_t { kDynamic, kBool, kNumber, kString, kList, kSet, kMap, kObject, kTuple };
+  enum class Kind : uint8_t {
+    kDynamic,
+    kBool,
+    kNumber,
+    kString,
+    kList,
+    kSet,
+    kMap,
+    kObject,
+    kTuple
+  };
   using Attributes = std::map<std::string, Type, std::less<>>;
 
   /// The dynamic type: the value says what it is.
@@ -57,7 +67,8 @@ class Type {
 
   /// The JSON form of the protocol: `"string"`, `["list","string"]`, `["object",{"a":"number"}]`.
   std::string ToJson() const;
-  /// Reads that form; the optional-attributes list of an object is accepted and dropped. Error: kInvalidArgument.
+  /// Reads that form; the optional-attributes list of an object is accepted and dropped. Error:
+  /// kInvalidArgument.
   static base::Result<Type> FromJson(std::string_view json);
   /// For people: "list of string", "object".
   std::string ToString() const;

@@ -26,7 +26,8 @@ bool AllKnown(const Value::Elements& items) {
   return std::all_of(items.begin(), items.end(), [](const Value& v) { return v.IsWhollyKnown(); });
 }
 bool AllKnown(const Value::Members& members) {
-  return std::all_of(members.begin(), members.end(), [](const auto& m) { return m.second.IsWhollyKnown(); });
+  return std::all_of(members.begin(), members.end(),
+                     [](const auto& m) { return m.second.IsWhollyKnown(); });
 }
 
 }  // namespace
@@ -54,7 +55,8 @@ Value Value::Tuple(Elements elements) {
   return value;
 }
 Value Value::Set(Elements elements) {
-  std::sort(elements.begin(), elements.end(), [](const Value& a, const Value& b) { return a.Compare(b) < 0; });
+  std::sort(elements.begin(), elements.end(),
+            [](const Value& a, const Value& b) { return a.Compare(b) < 0; });
   const auto same = [](const Value& a, const Value& b) { return a.IsWhollyKnown() && a == b; };
   elements.erase(std::unique(elements.begin(), elements.end(), same), elements.end());
   auto value = List(std::move(elements));
@@ -78,7 +80,9 @@ Value Value::StringList(const std::vector<std::string>& elements) {
   for (const auto& text : elements) items.push_back(String(text));
   return List(std::move(items));
 }
-Value Value::StringSet(const std::vector<std::string>& elements) { return Set(StringList(elements).AsList()); }
+Value Value::StringSet(const std::vector<std::string>& elements) {
+  return Set(StringList(elements).AsList());
+}
 Value Value::StringMap(const std::map<std::string, std::string>& elements) {
   Members members;
   for (const auto& [key, text] : elements) members.emplace(key, String(text));
@@ -123,7 +127,8 @@ const Value* Part(const Value& value, const Step& step) {
   if (step.kind == Step::Kind::kIndex) {
     const bool indexed = value.kind() == Value::Kind::kList || value.kind() == Value::Kind::kTuple;
     const auto index = static_cast<size_t>(step.index);
-    return indexed && step.index >= 0 && index < value.AsList().size() ? &value.AsList()[index] : nullptr;
+    return indexed && step.index >= 0 && index < value.AsList().size() ? &value.AsList()[index]
+                                                                       : nullptr;
   }
   const auto it = value.AsMap().find(step.name);
   return it == value.AsMap().end() ? nullptr : &it->second;
@@ -140,7 +145,8 @@ Value Replace(const Value& value, const Path& path, size_t at, const Value& part
   if (keyed) return value.With(step.name, std::move(changed));
   auto items = value.AsList();
   items[static_cast<size_t>(step.index)] = std::move(changed);
-  return value.kind() == Value::Kind::kTuple ? Value::Tuple(std::move(items)) : Value::List(std::move(items));
+  return value.kind() == Value::Kind::kTuple ? Value::Tuple(std::move(items))
+                                             : Value::List(std::move(items));
 }
 
 }  // namespace
@@ -154,7 +160,9 @@ std::optional<Value> Value::At(const Path& path) const {
   return *at;
 }
 
-Value Value::WithAt(const Path& path, const Value& value) const { return Replace(*this, path, 0, value); }
+Value Value::WithAt(const Path& path, const Value& value) const {
+  return Replace(*this, path, 0, value);
+}
 
 Value Value::With(std::string_view name, Value value) const {
   if (kind_ != Kind::kMap && kind_ != Kind::kObject) return *this;
@@ -196,7 +204,8 @@ std::strong_ordering Value::Compare(const Value& other) const {
   if (a.size() != b.size()) return a.size() <=> b.size();
   auto left = payload_->members.begin();
   auto right = other.payload_->members.begin();
-  for (; left != payload_->members.end() && right != other.payload_->members.end(); ++left, ++right) {
+  for (; left != payload_->members.end() && right != other.payload_->members.end();
+       ++left, ++right) {
     if (const auto order = left->first.compare(right->first) <=> 0; order != 0) return order;
     if (const auto order = left->second.Compare(right->second); order != 0) return order;
   }
@@ -213,16 +222,31 @@ void Value::Print(std::string& out) const {
     out += close;
   };
   switch (kind_) {
-    case Kind::kNull: out += "null"; return;
-    case Kind::kUnknown: out += "(unknown)"; return;
-    case Kind::kBool: out += AsBool() ? "true" : "false"; return;
-    case Kind::kNumber: out += AsNumber().ToString(); return;
-    case Kind::kString: out += '"' + AsString() + '"'; return;
-    case Kind::kList: return list('[', ']');
-    case Kind::kTuple: return list('[', ']');
-    case Kind::kSet: out += "set"; return list('(', ')');
+    case Kind::kNull:
+      out += "null";
+      return;
+    case Kind::kUnknown:
+      out += "(unknown)";
+      return;
+    case Kind::kBool:
+      out += AsBool() ? "true" : "false";
+      return;
+    case Kind::kNumber:
+      out += AsNumber().ToString();
+      return;
+    case Kind::kString:
+      out += '"' + AsString() + '"';
+      return;
+    case Kind::kList:
+      return list('[', ']');
+    case Kind::kTuple:
+      return list('[', ']');
+    case Kind::kSet:
+      out += "set";
+      return list('(', ')');
     case Kind::kMap:
-    case Kind::kObject: break;
+    case Kind::kObject:
+      break;
   }
   out += '{';
   bool first = true;

@@ -18,11 +18,22 @@
 
 namespace sless::cty {
 
-/// An immutable value. Copies are cheap (shared content). Null and unknown carry no type, except a type given by
-/// WithDynamicType. Thread-safe as any immutable object.
+/// An immutable value. Copies are cheap (shared content). Null and unknown carry no type, except a
+/// type given by WithDynamicType. Thread-safe as any immutable object.
 class Value {
  public:
-  enum class Kind : uint8_t { kNull, kUnknown, kBool, kNumber, kString, kList, kSet, kMap, kObject, kTuple };
+  enum class Kind : uint8_t {
+    kNull,
+    kUnknown,
+    kBool,
+    kNumber,
+    kString,
+    kList,
+    kSet,
+    kMap,
+    kObject,
+    kTuple
+  };
   using Elements = std::vector<Value>;
   using Members = std::map<std::string, Value, std::less<>>;
 
@@ -66,31 +77,36 @@ class Value {
 
   /// The attribute or map element of this name; null where there is none.
   const Value& Get(std::string_view name) const;
-  /// What lies at `path`; nothing if a step does not exist, or lies inside a null, an unknown or a set.
+  /// What lies at `path`; nothing if a step does not exist, or lies inside a null, an unknown or a
+  /// set.
   std::optional<Value> At(const Path& path) const;
 
-  /// A copy with one attribute or element set. For kMap and kObject only; any other value is returned unchanged.
+  /// A copy with one attribute or element set. For kMap and kObject only; any other value is
+  /// returned unchanged.
   Value With(std::string_view name, Value value) const;
-  /// A copy with the value at `path` replaced; unchanged if the path does not exist (see At) save for its last step in a
-  /// map or object.
+  /// A copy with the value at `path` replaced; unchanged if the path does not exist (see At) save
+  /// for its last step in a map or object.
   Value WithAt(const Path& path, const Value& value) const;
 
   /// The concrete type of a value in a dynamic position, if it was given.
   const Type* dynamic_type() const;
   Value WithDynamicType(Type type) const;
 
-  /// Equal by value: sets without order, numbers exactly, unknown equals unknown, dynamic types not compared.
+  /// Equal by value: sets without order, numbers exactly, unknown equals unknown, dynamic types not
+  /// compared.
   bool operator==(const Value& other) const { return Compare(other) == 0; }
   /// A total order that agrees with ==.
   std::strong_ordering Compare(const Value& other) const;
 
-  /// For people and test output: `{name="x", n=1, id=(unknown)}`. It shows everything: never for sensitive values.
+  /// For people and test output: `{name="x", n=1, id=(unknown)}`. It shows everything: never for
+  /// sensitive values.
   std::string ToString() const;
 
  private:
   struct Payload;
   Value(Kind kind, int64_t scalar) : kind_(kind), scalar_(scalar) {}
-  Value(Kind kind, std::shared_ptr<const Payload> payload) : kind_(kind), payload_(std::move(payload)) {}
+  Value(Kind kind, std::shared_ptr<const Payload> payload)
+      : kind_(kind), payload_(std::move(payload)) {}
   void Print(std::string& out) const;
 
   Kind kind_ = Kind::kNull;
@@ -98,8 +114,8 @@ class Value {
   std::shared_ptr<const Payload> payload_;
 };
 
-/// Calls `visit(path, value)` for the value and everything inside, parents first; where it returns false, not for the
-/// parts. Elements of a set have the path of the set.
+/// Calls `visit(path, value)` for the value and everything inside, parents first; where it returns
+/// false, not for the parts. Elements of a set have the path of the set.
 void Walk(const Value& value, const std::function<bool(const Path&, const Value&)>& visit);
 /// A copy in which every part, children first, is replaced by `change(path, part)`.
 Value Transform(const Value& value, const std::function<Value(const Path&, const Value&)>& change);
@@ -110,11 +126,11 @@ std::vector<Path> UnknownPaths(const Value& value);
 
 /// An object of `type` with every attribute null. For any other type: null.
 Value NullObject(const Type& type);
-/// OK if `value` can be written as `type`: every attribute there and none more, kinds right, tuple lengths right.
-/// Error: kInternal, the message begins with the path.
+/// OK if `value` can be written as `type`: every attribute there and none more, kinds right, tuple
+/// lengths right. Error: kInternal, the message begins with the path.
 base::Status Conforms(const Value& value, const Type& type);
-/// The narrowest type of a known value, for dynamic positions. Lists become tuples, maps objects, unless all elements
-/// have one type.
+/// The narrowest type of a known value, for dynamic positions. Lists become tuples, maps objects,
+/// unless all elements have one type.
 Type InferType(const Value& value);
 
 }  // namespace sless::cty

@@ -20,16 +20,40 @@ struct NumberCase {
 
 TEST(Number, ParsesToCanonicalText) {
   const NumberCase cases[] = {
-      {"0", "0"},           {"-0", "0"},           {"+7", "7"},       {"007", "7"},       {"1.50", "1.5"},
-      {"1e3", "1000"},      {"1.5e1", "15"},       {"-2.5E-3", "-0.0025"}, {"0.000", "0"},   {"1.0", "1"},
-      {".5", "0.5"},        {"5.", "5"},           {"-0.0", "0"},     {"100e-2", "1"},    {"1e-1", "0.1"},
+      {"0", "0"},
+      {"-0", "0"},
+      {"+7", "7"},
+      {"007", "7"},
+      {"1.50", "1.5"},
+      {"1e3", "1000"},
+      {"1.5e1", "15"},
+      {"-2.5E-3", "-0.0025"},
+      {"0.000", "0"},
+      {"1.0", "1"},
+      {".5", "0.5"},
+      {"5.", "5"},
+      {"-0.0", "0"},
+      {"100e-2", "1"},
+      {"1e-1", "0.1"},
       {"9223372036854775807", "9223372036854775807"},
       {"9223372036854775808", "9223372036854775808"},
       {"-9223372036854775808", "-9223372036854775808"},
       {"123456789012345678901234567890.5", "123456789012345678901234567890.5"},
-      {"", nullptr},        {"-", nullptr},        {"1e", nullptr},   {"1e+", nullptr},   {"0x10", nullptr},
-      {"1 ", nullptr},      {" 1", nullptr},       {"nan", nullptr},  {"inf", nullptr},   {"1e99999", nullptr},
-      {"1.2.3", nullptr},   {"1e99999999999", nullptr}, {"--1", nullptr}, {"1_000", nullptr}, {".", nullptr},
+      {"", nullptr},
+      {"-", nullptr},
+      {"1e", nullptr},
+      {"1e+", nullptr},
+      {"0x10", nullptr},
+      {"1 ", nullptr},
+      {" 1", nullptr},
+      {"nan", nullptr},
+      {"inf", nullptr},
+      {"1e99999", nullptr},
+      {"1.2.3", nullptr},
+      {"1e99999999999", nullptr},
+      {"--1", nullptr},
+      {"1_000", nullptr},
+      {".", nullptr},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.text);
@@ -57,17 +81,20 @@ TEST(Number, EqualByValue) {
 }
 
 TEST(Type, JsonBothWays) {
-  for (const char* json : {R"("string")", R"("number")", R"("bool")", R"("dynamic")", R"(["list","string"])",
-                           R"(["set",["map","number"]])", R"(["object",{"a":"string","b":["list","bool"]}])",
-                           R"(["tuple",["string","bool"]])", R"(["tuple",[]])", R"(["object",{}])"}) {
+  for (const char* json :
+       {R"("string")", R"("number")", R"("bool")", R"("dynamic")", R"(["list","string"])",
+        R"(["set",["map","number"]])", R"(["object",{"a":"string","b":["list","bool"]}])",
+        R"(["tuple",["string","bool"]])", R"(["tuple",[]])", R"(["object",{}])"}) {
     const auto type = Type::FromJson(json);
     ASSERT_THAT(type, IsOk()) << json;
     EXPECT_EQ(type->ToJson(), json);
     EXPECT_EQ(*type, *Type::FromJson(type->ToJson()));
   }
-  EXPECT_EQ(Type::FromJson(R"(["object",{"a":"string"},["a"]])")->ToJson(), R"(["object",{"a":"string"}])");
-  for (const char* bad : {"", "string", R"("String")", R"(["list"])", R"(["list","string","x"])", R"(["object",[]])",
-                          R"(["tuple",{}])", R"([])", R"({})", R"(["box","string"])", "null", R"(["list",null])"}) {
+  EXPECT_EQ(Type::FromJson(R"(["object",{"a":"string"},["a"]])")->ToJson(),
+            R"(["object",{"a":"string"}])");
+  for (const char* bad :
+       {"", "string", R"("String")", R"(["list"])", R"(["list","string","x"])", R"(["object",[]])",
+        R"(["tuple",{}])", R"([])", R"({})", R"(["box","string"])", "null", R"(["list",null])"}) {
     EXPECT_THAT(Type::FromJson(bad), IsError(Code::kInvalidArgument, HasSubstr(""))) << bad;
   }
   EXPECT_TRUE(Type::Object({{"a", Type::List(Type::Dynamic())}}).HasDynamic());
@@ -90,8 +117,10 @@ Value Sample() {
 }
 
 TEST(Value, EqualityIsByValue) {
-  EXPECT_EQ(Value::Set({Value::Int(2), Value::Int(1), Value::Int(2)}), Value::Set({Value::Int(1), Value::Int(2)}));
-  EXPECT_NE(Value::List({Value::Int(2), Value::Int(1)}), Value::List({Value::Int(1), Value::Int(2)}));
+  EXPECT_EQ(Value::Set({Value::Int(2), Value::Int(1), Value::Int(2)}),
+            Value::Set({Value::Int(1), Value::Int(2)}));
+  EXPECT_NE(Value::List({Value::Int(2), Value::Int(1)}),
+            Value::List({Value::Int(1), Value::Int(2)}));
   EXPECT_EQ(Value::Set({Value::Unknown(), Value::Unknown()}).size(), 2u);
   EXPECT_EQ(Value::Number(*Number::Parse("1.0")), Value::Int(1));
   EXPECT_NE(Value::Null(), Value::Unknown());
@@ -120,8 +149,10 @@ TEST(Value, AtAndWithAt) {
   EXPECT_EQ(v.At(Path("list").Index(-1)), std::nullopt);
   EXPECT_EQ(v.At(Path("none").Attribute("x")), std::nullopt);
   EXPECT_EQ(v.At(Path()), v);
-  EXPECT_EQ(v.WithAt(Path("list").Index(1), Value::Int(7)).At(Path("list").Index(1)), Value::Int(7));
-  EXPECT_EQ(v.WithAt(Path("map").Key("new"), Value::String("w")).At(Path("map").Key("new")), Value::String("w"));
+  EXPECT_EQ(v.WithAt(Path("list").Index(1), Value::Int(7)).At(Path("list").Index(1)),
+            Value::Int(7));
+  EXPECT_EQ(v.WithAt(Path("map").Key("new"), Value::String("w")).At(Path("map").Key("new")),
+            Value::String("w"));
   EXPECT_EQ(v.WithAt(Path("nowhere").Attribute("x"), Value::Int(1)), v);
   EXPECT_EQ(v.WithAt(Path("list").Index(9), Value::Int(1)), v);
 }
@@ -139,19 +170,22 @@ TEST(Value, UnknownParts) {
 
 TEST(Value, InfersTypesOfDynamicValues) {
   EXPECT_EQ(InferType(Value::StringList({"a"})).ToJson(), R"(["list","string"])");
-  EXPECT_EQ(InferType(Value::List({Value::Int(1), Value::Bool(true)})).ToJson(), R"(["tuple",["number","bool"]])");
+  EXPECT_EQ(InferType(Value::List({Value::Int(1), Value::Bool(true)})).ToJson(),
+            R"(["tuple",["number","bool"]])");
   EXPECT_EQ(InferType(Value::List({})).ToJson(), R"(["tuple",[]])");
   EXPECT_EQ(InferType(Value::Map({{"a", Value::Int(1)}})).ToJson(), R"(["map","number"])");
   EXPECT_EQ(InferType(Value::Map({{"a", Value::Int(1)}, {"b", Value::Bool(true)}})).ToJson(),
             R"(["object",{"a":"number","b":"bool"}])");
-  EXPECT_EQ(Conforms(Value::List({Value::Int(1), Value::Bool(true)}), Type::Dynamic()).has_value(), true);
+  EXPECT_EQ(Conforms(Value::List({Value::Int(1), Value::Bool(true)}), Type::Dynamic()).has_value(),
+            true);
   EXPECT_EQ(Conforms(Value::List({}), Type::Dynamic()).has_value(), true);
 }
 
 TEST(Value, ConformsNamesTheWay) {
   const Type type = Type::Object({{"a", Type::List(Type::Object({{"b", Type::Bool()}}))}});
   const Value wrong = Value::Object({{"a", Value::List({Value::Object({{"b", Value::Int(1)}})})}});
-  EXPECT_THAT(Conforms(wrong, type), IsError(Code::kInternal, HasSubstr("a[0].b: wanted bool, found a number")));
+  EXPECT_THAT(Conforms(wrong, type),
+              IsError(Code::kInternal, HasSubstr("a[0].b: wanted bool, found a number")));
   EXPECT_THAT(Conforms(Value::Null(), type), IsOk());
   EXPECT_THAT(Conforms(Value::Unknown(), type), IsOk());
   EXPECT_THAT(Conforms(NullObject(type), type), IsOk());

@@ -32,7 +32,9 @@ class TreeReader : public nlohmann::json_sax<json> {
   bool number_integer(number_integer_t value) override { return Number(std::to_string(value)); }
   bool number_unsigned(number_unsigned_t value) override { return Number(std::to_string(value)); }
   bool number_float(number_float_t, const string_t& text) override { return Number(text); }
-  bool string(string_t& value) override { return Add({Node::Kind::kString, false, std::move(value), {}, {}}); }
+  bool string(string_t& value) override {
+    return Add({Node::Kind::kString, false, std::move(value), {}, {}});
+  }
   bool binary(binary_t&) override { return false; }
   bool start_object(size_t) override { return Open(Node::Kind::kObject); }
   bool start_array(size_t) override { return Open(Node::Kind::kArray); }
@@ -42,7 +44,8 @@ class TreeReader : public nlohmann::json_sax<json> {
   }
   bool end_object() override { return Close(); }
   bool end_array() override { return Close(); }
-  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& e) override {
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::detail::exception& e) override {
     // nlohmann gives up on numbers beyond a double (out_of_range 406) although it has their text.
     problem = e.id == 406 ? fmt::format("number out of range at byte {}", position)
                           : fmt::format("not JSON at byte {}", position);
@@ -53,7 +56,9 @@ class TreeReader : public nlohmann::json_sax<json> {
   std::string problem;
 
  private:
-  bool Number(std::string text) { return Add({Node::Kind::kNumber, false, std::move(text), {}, {}}); }
+  bool Number(std::string text) {
+    return Add({Node::Kind::kNumber, false, std::move(text), {}, {}});
+  }
   Node* Place(Node node) {
     if (open_.empty()) return &(root = std::move(node));
     Node& parent = *open_.back();
@@ -92,19 +97,26 @@ Result<Node> ParseTree(std::string_view text) {
     reader.problem = e.what();
   }
   if (!ok) {
-    return Err(Code::kInvalidArgument, reader.problem.empty() ? std::string("not JSON") : reader.problem);
+    return Err(Code::kInvalidArgument,
+               reader.problem.empty() ? std::string("not JSON") : reader.problem);
   }
   return std::move(reader.root);
 }
 
 std::string_view KindName(Node::Kind kind) {
   switch (kind) {
-    case Node::Kind::kNull: return "null";
-    case Node::Kind::kBool: return "a bool";
-    case Node::Kind::kNumber: return "a number";
-    case Node::Kind::kString: return "a string";
-    case Node::Kind::kArray: return "an array";
-    case Node::Kind::kObject: return "an object";
+    case Node::Kind::kNull:
+      return "null";
+    case Node::Kind::kBool:
+      return "a bool";
+    case Node::Kind::kNumber:
+      return "a number";
+    case Node::Kind::kString:
+      return "a string";
+    case Node::Kind::kArray:
+      return "an array";
+    case Node::Kind::kObject:
+      return "an object";
   }
   return "?";
 }
@@ -121,8 +133,10 @@ json ToJsonTree(const Node& node) {
       for (const auto& [key, item] : node.members) members[key] = ToJsonTree(item);
       return members;
     }
-    case Node::Kind::kString: return node.text;
-    default: return nullptr;
+    case Node::Kind::kString:
+      return node.text;
+    default:
+      return nullptr;
   }
 }
 
@@ -134,21 +148,28 @@ class Converter {
     if (depth > kMaxDepth) return Bad(fmt::format("nested deeper than {} levels", kMaxDepth));
     if (node.kind == Node::Kind::kNull) return Value::Null();
     switch (type.kind()) {
-      case Type::Kind::kDynamic: return Dynamic(node, depth);
-      case Type::Kind::kBool: return Bool(node, type);
+      case Type::Kind::kDynamic:
+        return Dynamic(node, depth);
+      case Type::Kind::kBool:
+        return Bool(node, type);
       case Type::Kind::kNumber:
-        if (node.kind != Node::Kind::kNumber && node.kind != Node::Kind::kString) return Mismatch(node, type);
+        if (node.kind != Node::Kind::kNumber && node.kind != Node::Kind::kString)
+          return Mismatch(node, type);
         if (auto number = Number::Parse(node.text)) return Value::Number(*number);
         return Bad(fmt::format("wanted number, found text that is none"));
       case Type::Kind::kString:
         if (node.kind == Node::Kind::kBool) return Value::String(node.boolean ? "true" : "false");
-        if (node.kind != Node::Kind::kNumber && node.kind != Node::Kind::kString) return Mismatch(node, type);
+        if (node.kind != Node::Kind::kNumber && node.kind != Node::Kind::kString)
+          return Mismatch(node, type);
         return Value::String(node.text);
       case Type::Kind::kList:
       case Type::Kind::kSet:
-      case Type::Kind::kTuple: return Sequence(node, type, depth);
-      case Type::Kind::kMap: return Map(node, type, depth);
-      case Type::Kind::kObject: return Object(node, type, depth);
+      case Type::Kind::kTuple:
+        return Sequence(node, type, depth);
+      case Type::Kind::kMap:
+        return Map(node, type, depth);
+      case Type::Kind::kObject:
+        return Object(node, type, depth);
     }
     return Bad("unknown kind of type");
   }
@@ -176,7 +197,8 @@ class Converter {
     if (type_node == node.members.end() || value_node == node.members.end()) {
       return Bad("wanted a dynamic value as {\"type\":…,\"value\":…}");
     }
-    auto type = Type::FromJson(ToJsonTree(type_node->second).dump(-1, ' ', false, json::error_handler_t::replace));
+    auto type = Type::FromJson(
+        ToJsonTree(type_node->second).dump(-1, ' ', false, json::error_handler_t::replace));
     if (!type) return Bad(type.error().message);
     ASSIGN_OR_RETURN(const Value value, Convert(value_node->second, *type, depth + 1));
     return value.WithDynamicType(std::move(*type));
@@ -186,17 +208,20 @@ class Converter {
     if (node.kind != Node::Kind::kArray) return Mismatch(node, type);
     const bool tuple = type.kind() == Type::Kind::kTuple;
     if (tuple && node.items.size() != type.elements().size()) {
-      return Bad(fmt::format("wanted {} elements, found {}", type.elements().size(), node.items.size()));
+      return Bad(
+          fmt::format("wanted {} elements, found {}", type.elements().size(), node.items.size()));
     }
     Value::Elements items;
     for (size_t i = 0; i < node.items.size(); ++i) {
       path_.Push(Step{Step::Kind::kIndex, "", static_cast<int64_t>(i)});
-      ASSIGN_OR_RETURN(auto item, Convert(node.items[i], tuple ? type.elements()[i] : type.element(), depth + 1));
+      ASSIGN_OR_RETURN(auto item, Convert(node.items[i],
+                                          tuple ? type.elements()[i] : type.element(), depth + 1));
       path_.Pop();
       items.push_back(std::move(item));
     }
     if (tuple) return Value::Tuple(std::move(items));
-    return type.kind() == Type::Kind::kSet ? Value::Set(std::move(items)) : Value::List(std::move(items));
+    return type.kind() == Type::Kind::kSet ? Value::Set(std::move(items))
+                                           : Value::List(std::move(items));
   }
 
   Result<Value> Map(const Node& node, const Type& type, int depth) {
@@ -227,7 +252,8 @@ class Converter {
     }
     if (!options_.ignore_extra_attributes) {
       for (const auto& [name, item] : node.members) {
-        if (!type.attributes().contains(name)) return Bad(fmt::format("there is no attribute \"{}\"", name));
+        if (!type.attributes().contains(name))
+          return Bad(fmt::format("there is no attribute \"{}\"", name));
       }
     }
     return Value::Object(std::move(members));
@@ -239,13 +265,16 @@ class Converter {
 
 Result<Value> AnyValue(const Node& node) {
   switch (node.kind) {
-    case Node::Kind::kNull: return Value::Null();
-    case Node::Kind::kBool: return Value::Bool(node.boolean);
+    case Node::Kind::kNull:
+      return Value::Null();
+    case Node::Kind::kBool:
+      return Value::Bool(node.boolean);
     case Node::Kind::kNumber: {
       ASSIGN_OR_RETURN(const auto number, Number::Parse(node.text));
       return Value::Number(number);
     }
-    case Node::Kind::kString: return Value::String(node.text);
+    case Node::Kind::kString:
+      return Value::String(node.text);
     case Node::Kind::kArray: {
       Value::Elements items;
       for (const Node& item : node.items) {
@@ -254,7 +283,8 @@ Result<Value> AnyValue(const Node& node) {
       }
       return Value::Tuple(std::move(items));
     }
-    case Node::Kind::kObject: break;
+    case Node::Kind::kObject:
+      break;
   }
   Value::Members members;
   for (const auto& [key, item] : node.members) {
@@ -286,22 +316,31 @@ void Write(std::string& out, const Value& value, const Type& type) {
   }
   switch (value.kind()) {
     case Value::Kind::kNull:
-    case Value::Kind::kUnknown: out += "null"; return;
-    case Value::Kind::kBool: out += value.AsBool() ? "true" : "false"; return;
-    case Value::Kind::kNumber: out += value.AsNumber().ToString(); return;
-    case Value::Kind::kString: return WriteString(out, value.AsString());
+    case Value::Kind::kUnknown:
+      out += "null";
+      return;
+    case Value::Kind::kBool:
+      out += value.AsBool() ? "true" : "false";
+      return;
+    case Value::Kind::kNumber:
+      out += value.AsNumber().ToString();
+      return;
+    case Value::Kind::kString:
+      return WriteString(out, value.AsString());
     case Value::Kind::kList:
     case Value::Kind::kSet:
     case Value::Kind::kTuple:
       out += '[';
       for (size_t i = 0; i < value.AsList().size(); ++i) {
         if (i != 0) out += ',';
-        Write(out, value.AsList()[i], type.kind() == Type::Kind::kTuple ? type.elements()[i] : type.element());
+        Write(out, value.AsList()[i],
+              type.kind() == Type::Kind::kTuple ? type.elements()[i] : type.element());
       }
       out += ']';
       return;
     case Value::Kind::kMap:
-    case Value::Kind::kObject: break;
+    case Value::Kind::kObject:
+      break;
   }
   out += '{';
   bool first = true;
@@ -331,8 +370,9 @@ Result<std::string> EncodeJson(const Value& value, const Type& type) {
   RETURN_IF_ERROR(Conforms(value, type));
   if (!value.IsWhollyKnown()) {
     const auto paths = UnknownPaths(value);
-    return Err(Code::kInternal, fmt::format("{}: an unknown value has no JSON form",
-                                            paths.empty() || paths[0].empty() ? "value" : paths[0].ToString()));
+    return Err(Code::kInternal,
+               fmt::format("{}: an unknown value has no JSON form",
+                           paths.empty() || paths[0].empty() ? "value" : paths[0].ToString()));
   }
   std::string out;
   Write(out, value, type);

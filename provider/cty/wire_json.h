@@ -1,6 +1,7 @@
 #pragma once
 
-// JSON form of values, driven by the type (state files, RawState, DynamicValue.json). Numbers keep their digits.
+// JSON form of values, driven by the type (state files, RawState, DynamicValue.json). Numbers keep
+// their digits.
 
 #include <string>
 #include <string_view>
@@ -14,8 +15,9 @@ struct JsonOptions {
   bool ignore_extra_attributes = false;
 };
 
-/// Reads one value. Missing attributes become null; "5" and "true" are taken for numbers and bools, numbers and bools for
-/// strings; the last of duplicate keys wins. Error: kInvalidArgument; the message begins with the path or the position.
+/// Reads one value. Missing attributes become null; "5" and "true" are taken for numbers and bools,
+/// numbers and bools for strings; the last of duplicate keys wins. Error: kInvalidArgument; the
+/// message begins with the path or the position.
 base::Result<Value> DecodeJson(std::string_view text, const Type& type, JsonOptions options = {});
 /// Reads any JSON without a type: objects become objects, arrays tuples. Error: kInvalidArgument.
 base::Result<Value> DecodeAnyJson(std::string_view text);

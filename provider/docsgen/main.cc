@@ -1,5 +1,6 @@
 // docsgen ROOT          writes docs/index.md and docs/resources/*.md of the repository ROOT
-// docsgen --check ROOT  writes nothing; exit code 1 and the first difference where a page is not what it would write
+// docsgen --check ROOT  writes nothing; exit code 1 and the first difference where a page is not
+// what it would write
 
 #include <fmt/format.h>
 
@@ -32,18 +33,21 @@ std::string FirstDifference(const std::string& have, const std::string& want) {
     const bool more_right = static_cast<bool>(std::getline(b, right));
     if (!more_left && !more_right) return "line ends";
     if (more_left != more_right || left != right) {
-      return fmt::format("line {}:\n  committed: {}\n  generated: {}", line, more_left ? left : "(end)", more_right ? right : "(end)");
+      return fmt::format("line {}:\n  committed: {}\n  generated: {}", line,
+                         more_left ? left : "(end)", more_right ? right : "(end)");
     }
   }
 }
 
 // Pages of resources that the provider no longer has.
-bool FindStrangers(const std::filesystem::path& docs, const std::map<std::string, std::string>& pages) {
+bool FindStrangers(const std::filesystem::path& docs,
+                   const std::map<std::string, std::string>& pages) {
   bool found = false;
   std::error_code error;
   for (const auto& file : std::filesystem::directory_iterator(docs / "resources", error)) {
     if (pages.contains("resources/" + file.path().filename().string())) continue;
-    fmt::print(stderr, "docs/resources/{} belongs to no resource: remove it\n", file.path().filename().string());
+    fmt::print(stderr, "docs/resources/{} belongs to no resource: remove it\n",
+               file.path().filename().string());
     found = true;
   }
   return found;
@@ -62,7 +66,8 @@ int Run(bool check, const std::filesystem::path& root) {
     const auto have = ReadAll(path);
     if (have == text) continue;
     if (check) {
-      fmt::print(stderr, "docs/{} is not up to date (run docsgen), {}\n", name, FirstDifference(have, text));
+      fmt::print(stderr, "docs/{} is not up to date (run docsgen), {}\n", name,
+                 FirstDifference(have, text));
       differs = true;
       continue;
     }

@@ -10,10 +10,12 @@
 
 namespace sless::docsgen {
 
-/// Path below docs/ → text of the page: index.md and resources/<name>.md. `root` is the repository: examples are read from
-/// examples/provider/provider.tf and examples/resources/<type>/{resource.tf,import.sh}, import.sh where there is one.
-/// `name` is the provider's type name, "sless". Error: kNotFound an example is missing.
-base::Result<std::map<std::string, std::string>> MakePages(const framework::Provider& provider, const std::string& name,
+/// Path below docs/ → text of the page: index.md and resources/<name>.md. `root` is the repository:
+/// examples are read from examples/provider/provider.tf and
+/// examples/resources/<type>/{resource.tf,import.sh}, import.sh where there is one. `name` is the
+/// provider's type name, "sless". Error: kNotFound an example is missing.
+base::Result<std::map<std::string, std::string>> MakePages(const framework::Provider& provider,
+                                                           const std::string& name,
                                                            const std::string& root);
 
 }  // namespace sless::docsgen

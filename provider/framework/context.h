@@ -13,7 +13,8 @@
 
 namespace sless::framework {
 
-/// What Configure made (a client, say), shared by all calls. Null until configured, and for functions.
+/// What Configure made (a client, say), shared by all calls. Null until configured, and for
+/// functions.
 class ProviderData {
  public:
   ProviderData() = default;
@@ -38,13 +39,16 @@ class ProviderData {
 
 /// Lives as long as the call.
 struct Context {
-  std::stop_token stop;  ///< set when the host asks to stop: return soon, with the state as far as it is known
+  std::stop_token
+      stop;  ///< set when the host asks to stop: return soon, with the state as far as it is known
   base::Logger& log;
   const base::Clock& clock;
   ProviderData provider_data;
   std::string terraform_version;  ///< of the host, "" if not configured
 
-  base::Deadline DeadlineIn(std::chrono::nanoseconds wait) const { return base::Deadline::After(clock, wait); }
+  base::Deadline DeadlineIn(std::chrono::nanoseconds wait) const {
+    return base::Deadline::After(clock, wait);
+  }
 };
 
 /// What the host understands (ClientCapabilities of the protocol).

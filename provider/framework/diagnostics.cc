@@ -11,7 +11,8 @@ namespace sless::framework {
 using base::Code;
 
 void Diagnostics::Add(Diagnostic diagnostic) {
-  if (std::find(items_.begin(), items_.end(), diagnostic) == items_.end()) items_.push_back(std::move(diagnostic));
+  if (std::find(items_.begin(), items_.end(), diagnostic) == items_.end())
+    items_.push_back(std::move(diagnostic));
 }
 void Diagnostics::AddError(std::string summary, std::string detail) {
   Add({Severity::kError, std::move(summary), std::move(detail), std::nullopt});
@@ -33,7 +34,8 @@ void Diagnostics::Add(const base::Error& error, std::string_view action, const F
 }
 
 bool Diagnostics::HasError() const {
-  return std::any_of(items_.begin(), items_.end(), [](const auto& d) { return d.severity == Severity::kError; });
+  return std::any_of(items_.begin(), items_.end(),
+                     [](const auto& d) { return d.severity == Severity::kError; });
 }
 
 std::string Diagnostics::ToString() const {
@@ -52,20 +54,30 @@ namespace {
 // What the code means for somebody who runs terraform; "" where the message says it all.
 std::string_view Advice(Code code) {
   switch (code) {
-    case Code::kAborted: return "Somebody else changed it at the same time: run plan and apply again.";
-    case Code::kUnauthenticated: return "The server does not accept the provider's credentials: check them.";
-    case Code::kPermissionDenied: return "These credentials may not do this.";
-    case Code::kResourceExhausted: return "The server has no room for this now.";
-    case Code::kDeadlineExceeded: return "It was not done in time. Raise the timeout if it only needs longer.";
-    case Code::kCancelled: return "The operation was cancelled before its end.";
-    case Code::kUnavailable: return "The server cannot be reached now: check that it runs, then try again.";
-    case Code::kUnimplemented: return "The server does not support this: it may be older than the provider.";
-    case Code::kInternal: return "This is a bug of the provider or the server: please report it.";
+    case Code::kAborted:
+      return "Somebody else changed it at the same time: run plan and apply again.";
+    case Code::kUnauthenticated:
+      return "The server does not accept the provider's credentials: check them.";
+    case Code::kPermissionDenied:
+      return "These credentials may not do this.";
+    case Code::kResourceExhausted:
+      return "The server has no room for this now.";
+    case Code::kDeadlineExceeded:
+      return "It was not done in time. Raise the timeout if it only needs longer.";
+    case Code::kCancelled:
+      return "The operation was cancelled before its end.";
+    case Code::kUnavailable:
+      return "The server cannot be reached now: check that it runs, then try again.";
+    case Code::kUnimplemented:
+      return "The server does not support this: it may be older than the provider.";
+    case Code::kInternal:
+      return "This is a bug of the provider or the server: please report it.";
     case Code::kInvalidArgument:
     case Code::kNotFound:
     case Code::kAlreadyExists:
     case Code::kFailedPrecondition:
-    case Code::kTooLarge: return "";
+    case Code::kTooLarge:
+      return "";
   }
   return "";
 }
@@ -73,7 +85,8 @@ std::string_view Advice(Code code) {
 std::string Unescape(std::string_view segment) {
   std::string out;
   for (size_t i = 0; i < segment.size(); ++i) {
-    if (segment[i] == '~' && i + 1 < segment.size() && (segment[i + 1] == '0' || segment[i + 1] == '1')) {
+    if (segment[i] == '~' && i + 1 < segment.size() &&
+        (segment[i + 1] == '0' || segment[i + 1] == '1')) {
       out += segment[++i] == '0' ? '~' : '/';
     } else {
       out += segment[i];
@@ -107,7 +120,8 @@ void AddParagraph(std::string& detail, std::string_view text) {
 }
 
 bool EndsSentence(const std::string& text) {
-  return !text.empty() && (text.back() == '.' || text.back() == '!' || text.back() == '?' || text.back() == '\n');
+  return !text.empty() &&
+         (text.back() == '.' || text.back() == '!' || text.back() == '?' || text.back() == '\n');
 }
 
 }  // namespace
@@ -115,18 +129,22 @@ bool EndsSentence(const std::string& text) {
 Diagnostic FromError(const base::Error& error, std::string_view action, const FieldMap& fields) {
   Diagnostic diagnostic;
   diagnostic.summary = fmt::format("Cannot {}", action);
-  diagnostic.detail = error.message.empty() ? std::string(base::CodeName(error.code)) : error.message;
+  diagnostic.detail =
+      error.message.empty() ? std::string(base::CodeName(error.code)) : error.message;
   if (!EndsSentence(diagnostic.detail)) diagnostic.detail += '.';
   if (!error.field.empty()) {
     diagnostic.path = MapField(error.field, fields);
     if (!diagnostic.path) AddParagraph(diagnostic.detail, fmt::format("Field: {}", error.field));
   }
   if (!error.source.file.empty()) {
-    AddParagraph(diagnostic.detail, error.source.line > 0 ? fmt::format("At {}:{}", error.source.file, error.source.line)
-                                                          : fmt::format("In {}", error.source.file));
+    AddParagraph(diagnostic.detail,
+                 error.source.line > 0
+                     ? fmt::format("At {}:{}", error.source.file, error.source.line)
+                     : fmt::format("In {}", error.source.file));
   }
   if (!error.source.log_tail.empty()) {
-    AddParagraph(diagnostic.detail, "Last log lines:\n  " + base::Join(error.source.log_tail, "\n  "));
+    AddParagraph(diagnostic.detail,
+                 "Last log lines:\n  " + base::Join(error.source.log_tail, "\n  "));
   }
   AddParagraph(diagnostic.detail, Advice(error.code));
   return diagnostic;

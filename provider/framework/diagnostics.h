@@ -14,8 +14,9 @@ namespace sless::framework {
 
 enum class Severity { kError, kWarning };
 
-/// `summary` is one short line without a final full stop, the same for one class of problem. `detail` says in sentences
-/// what happened, why, and what to do; it may have several lines. Never a secret, never a sensitive value.
+/// `summary` is one short line without a final full stop, the same for one class of problem.
+/// `detail` says in sentences what happened, why, and what to do; it may have several lines. Never
+/// a secret, never a sensitive value.
 struct Diagnostic {
   Severity severity = Severity::kError;
   std::string summary;
@@ -26,9 +27,11 @@ struct Diagnostic {
 
 /// Maps one JSON pointer of the server's objects to the attribute that it came from.
 struct FieldMapping {
-  std::string pointer;         ///< "/spec/memoryMb"; the longest mapping that leads to the error's field is taken
+  std::string
+      pointer;  ///< "/spec/memoryMb"; the longest mapping that leads to the error's field is taken
   cty::Path path;
-  bool is_map = false;         ///< the next segment of the field is a map key: /spec/environment/A → environment["A"]
+  bool is_map = false;  ///< the next segment of the field is a map key: /spec/environment/A →
+                        ///< environment["A"]
 };
 using FieldMap = std::vector<FieldMapping>;
 
@@ -57,9 +60,11 @@ class Diagnostics {
   std::vector<Diagnostic> items_;
 };
 
-/// `action` says what was tried, in the form "create function default/orders"; the summary becomes "Cannot <action>".
-/// The detail holds the message, what the error's code means for the user, file:line and the last log lines of
-/// `error.source`. `error.field` becomes the path through `fields`; a field that no mapping covers is named in the detail.
-Diagnostic FromError(const base::Error& error, std::string_view action, const FieldMap& fields = {});
+/// `action` says what was tried, in the form "create function default/orders"; the summary becomes
+/// "Cannot <action>". The detail holds the message, what the error's code means for the user,
+/// file:line and the last log lines of `error.source`. `error.field` becomes the path through
+/// `fields`; a field that no mapping covers is named in the detail.
+Diagnostic FromError(const base::Error& error, std::string_view action,
+                     const FieldMap& fields = {});
 
 }  // namespace sless::framework

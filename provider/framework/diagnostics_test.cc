@@ -38,12 +38,17 @@ struct FieldCase {
 };
 
 TEST(FromError, MapsFields) {
-  for (const auto& c : {FieldCase{"/spec/memoryMb", "memory_mb"}, FieldCase{"/spec/http/path", "http.path"},
-                        FieldCase{"/spec/http/methods/0", "http"}, FieldCase{"/spec/environment/A", "environment[\"A\"]"},
-                        FieldCase{"/spec/environment", "environment"}, FieldCase{"/spec/environment/a~1b~0", "environment[\"a/b~\"]"},
-                        FieldCase{"/spec/memoryMbX", ""}, FieldCase{"/metadata/name", nullptr}, FieldCase{"", nullptr}}) {
+  for (const auto& c :
+       {FieldCase{"/spec/memoryMb", "memory_mb"}, FieldCase{"/spec/http/path", "http.path"},
+        FieldCase{"/spec/http/methods/0", "http"},
+        FieldCase{"/spec/environment/A", "environment[\"A\"]"},
+        FieldCase{"/spec/environment", "environment"},
+        FieldCase{"/spec/environment/a~1b~0", "environment[\"a/b~\"]"},
+        FieldCase{"/spec/memoryMbX", ""}, FieldCase{"/metadata/name", nullptr},
+        FieldCase{"", nullptr}}) {
     SCOPED_TRACE(c.field);
-    const auto d = FromError(Error{Code::kInvalidArgument, "no good", c.field, "", {}}, "create thing x", kFields);
+    const auto d = FromError(Error{Code::kInvalidArgument, "no good", c.field, "", {}},
+                             "create thing x", kFields);
     ASSERT_EQ(d.path.has_value(), c.path != nullptr);
     if (d.path) {
       EXPECT_EQ(d.path->ToString(), c.path);
@@ -54,10 +59,15 @@ TEST(FromError, MapsFields) {
 }
 
 TEST(FromError, TellsTheWholeStory) {
-  Error error{Code::kFailedPrecondition, "handler failed: KeyError", "", "HandlerError", {"app/handler.py", 12, {"one", "two"}}};
+  Error error{Code::kFailedPrecondition,
+              "handler failed: KeyError",
+              "",
+              "HandlerError",
+              {"app/handler.py", 12, {"one", "two"}}};
   const auto d = FromError(error, "run job default/x");
   EXPECT_EQ(d.summary, "Cannot run job default/x");
-  EXPECT_EQ(d.detail, "handler failed: KeyError.\n\nAt app/handler.py:12\n\nLast log lines:\n  one\n  two");
+  EXPECT_EQ(d.detail,
+            "handler failed: KeyError.\n\nAt app/handler.py:12\n\nLast log lines:\n  one\n  two");
   EXPECT_EQ(d.severity, Severity::kError);
 }
 
@@ -66,8 +76,10 @@ TEST(FromError, EveryCodeGivesText) {
     const auto d = FromError(Error{static_cast<Code>(code), "", "", "", {}}, "do it");
     EXPECT_FALSE(d.detail.empty());
   }
-  EXPECT_THAT(FromError(Error{Code::kUnavailable, "refused", "", "", {}}, "x").detail, HasSubstr("check that it runs"));
-  EXPECT_THAT(FromError(Error{Code::kInvalidArgument, "bad", "", "", {}}, "x").detail, Not(HasSubstr("\n")));
+  EXPECT_THAT(FromError(Error{Code::kUnavailable, "refused", "", "", {}}, "x").detail,
+              HasSubstr("check that it runs"));
+  EXPECT_THAT(FromError(Error{Code::kInvalidArgument, "bad", "", "", {}}, "x").detail,
+              Not(HasSubstr("\n")));
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ struct EphemeralRequest {
   const PrivateData& private_data;
 };
 struct EphemeralResponse {
-  cty::Value result;                         ///< Open: the configuration at first; fill the computed attributes
-  std::optional<base::TimePoint> renew_at;   ///< well before the value expires; never in the past
-  PrivateData private_data;                  ///< Renew: that of the request at first
+  cty::Value result;  ///< Open: the configuration at first; fill the computed attributes
+  std::optional<base::TimePoint> renew_at;  ///< well before the value expires; never in the past
+  PrivateData private_data;                 ///< Renew: that of the request at first
   Diagnostics diagnostics;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// A list resource: finds existing objects of a managed resource that has an identity schema (`terraform query`).
+// A list resource: finds existing objects of a managed resource that has an identity schema
+// (`terraform query`).
 
 #include <functional>
 #include <optional>
@@ -32,7 +33,8 @@ class ListResource {
   virtual framework::Schema Schema() const = 0;
   virtual void ValidateConfig(const ValidateRequest&, Diagnostics&) const {}
   /// Calls emit for each object until it returns false.
-  virtual void List(const ListRequest& request, const std::function<bool(ListedObject)>& emit) const = 0;
+  virtual void List(const ListRequest& request,
+                    const std::function<bool(ListedObject)>& emit) const = 0;
 };
 
 }  // namespace sless::framework

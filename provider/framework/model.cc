@@ -19,7 +19,11 @@ base::Error WrongKind(std::string_view wanted, const cty::Value& found) {
 }
 
 base::Error NoSuchAttribute(std::string_view name) {
-  return base::Error{Code::kInternal, fmt::format("the model lists \"{}\", the schema does not", name), "", "", {}};
+  return base::Error{Code::kInternal,
+                     fmt::format("the model lists \"{}\", the schema does not", name),
+                     "",
+                     "",
+                     {}};
 }
 
 base::Error At(base::Error error, std::string_view step) {
@@ -40,7 +44,8 @@ Result<int64_t> ReadInt(const cty::Value& value) {
   if (value.kind() != Kind::kNumber) return Err(WrongKind("a whole number", value));
   const auto whole = value.AsNumber().AsInt64();
   if (!whole) {
-    return Err(Code::kInternal, fmt::format("wanted a whole number of 64 bits, found {}", value.AsNumber().ToString()));
+    return Err(Code::kInternal, fmt::format("wanted a whole number of 64 bits, found {}",
+                                            value.AsNumber().ToString()));
   }
   return *whole;
 }
@@ -65,7 +70,8 @@ Result<cty::Value> WriteDouble(double value) {
 base::Status CheckAllWritten(const cty::Type& type, const cty::Value::Members& written) {
   for (const auto& [name, attribute] : type.attributes()) {
     if (!written.contains(name)) {
-      return Err(Code::kInternal, fmt::format("the schema has \"{}\", the model does not list it", name));
+      return Err(Code::kInternal,
+                 fmt::format("the schema has \"{}\", the model does not list it", name));
     }
   }
   return base::Ok();

@@ -6,9 +6,9 @@
 //     Attr<std::string> name;
 //     Attr<int64_t> memory_mb;
 //     Attr<std::map<std::string, std::string>> environment;
-//     Attr<Http> http;                                        // a struct with Fields: nested attributes or a block
-//     template <class Self, class Visitor>
-//     static void Fields(Self& self, Visitor& visit) {
+//     Attr<Http> http;                                        // a struct with Fields: nested
+//     attributes or a block template <class Self, class Visitor> static void Fields(Self& self,
+//     Visitor& visit) {
 //       visit("name", self.name);
 //       …
 //     }
@@ -17,10 +17,11 @@
 //   model.memory_mb = 256;
 //   ASSIGN_OR_RETURN(response.state, ToValue(model, type));
 //
-// Field types: Attr<T> with T one of std::string, int64_t, bool, double, cty::Value, std::vector<E> (list or set),
-// std::map<std::string, E>, a struct with Fields; E may again be Attr<E>. A field without Attr must be known and not null.
-// A collection whose elements are not Attr counts as unknown where any part of it is unknown. What was read and not
-// assigned to is written back unchanged, unknown parts included.
+// Field types: Attr<T> with T one of std::string, int64_t, bool, double, cty::Value, std::vector<E>
+// (list or set), std::map<std::string, E>, a struct with Fields; E may again be Attr<E>. A field
+// without Attr must be known and not null. A collection whose elements are not Attr counts as
+// unknown where any part of it is unknown. What was read and not assigned to is written back
+// unchanged, unknown parts included.
 
 #include <cstdint>
 #include <map>
@@ -35,7 +36,8 @@
 
 namespace sless::framework {
 
-/// Thrown by Attr::Get for a value that is not known: a bug of the resource, which the engine reports as one.
+/// Thrown by Attr::Get for a value that is not known: a bug of the resource, which the engine
+/// reports as one.
 class NotKnown : public std::logic_error {
  public:
   explicit NotKnown(bool unknown)
@@ -51,12 +53,14 @@ class Attr {
   /// Null.
   Attr() = default;
   /// Known.
-  Attr(T value) : state_(State::kKnown), value_(std::move(value)) {}  // NOLINT: conversion is the point
+  Attr(T value)
+      : state_(State::kKnown), value_(std::move(value)) {}  // NOLINT: conversion is the point
   /// Known, from what T is made of (a string literal, an int).
   template <class U>
-    requires(!std::is_same_v<std::remove_cvref_t<U>, Attr> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
-             std::is_convertible_v<U &&, T>)
-  Attr(U&& value) : Attr(T(std::forward<U>(value))) {}  // NOLINT
+  requires(!std::is_same_v<std::remove_cvref_t<U>, Attr> &&
+           !std::is_same_v<std::remove_cvref_t<U>, T> && std::is_convertible_v<U&&, T>)
+      Attr(U&& value)
+      : Attr(T(std::forward<U>(value))) {}  // NOLINT
   static Attr Null() { return Attr(); }
   static Attr Unknown() {
     Attr result;
@@ -109,7 +113,9 @@ struct AnyVisitor {
   void operator()(std::string_view, T&) {}
 };
 template <class T>
-concept HasFields = requires(T& object, AnyVisitor& visitor) { T::Fields(object, visitor); };
+concept HasFields = requires(T& object, AnyVisitor& visitor) {
+  T::Fields(object, visitor);
+};
 
 base::Result<std::string> ReadString(const cty::Value& value);
 base::Result<int64_t> ReadInt(const cty::Value& value);
@@ -128,11 +134,11 @@ cty::Value MakeSequence(const cty::Type& type, cty::Value::Elements elements);
 template <class T>
 struct Codec;
 
-#define SLESS_SCALAR_CODEC(T, READ, WRITE)                                               \
-  template <>                                                                            \
-  struct Codec<T> {                                                                      \
-    static constexpr bool kSeesUnknown = false;                                          \
-    static base::Result<T> Read(const cty::Value& v) { return READ(v); }                 \
+#define SLESS_SCALAR_CODEC(T, READ, WRITE)                                                   \
+  template <>                                                                                \
+  struct Codec<T> {                                                                          \
+    static constexpr bool kSeesUnknown = false;                                              \
+    static base::Result<T> Read(const cty::Value& v) { return READ(v); }                     \
     static base::Result<cty::Value> Write(const T& v, const cty::Type&) { return WRITE(v); } \
   }
 SLESS_SCALAR_CODEC(std::string, ReadString, cty::Value::String);
@@ -180,7 +186,8 @@ struct Codec<std::vector<E>> {
     result.reserve(v.AsList().size());
     for (const auto& item : v.AsList()) {
       auto element = Codec<E>::Read(item);
-      if (!element) return base::Err(At(element.error(), "[" + std::to_string(result.size()) + "]"));
+      if (!element)
+        return base::Err(At(element.error(), "[" + std::to_string(result.size()) + "]"));
       result.push_back(std::move(*element));
     }
     return result;
@@ -190,7 +197,8 @@ struct Codec<std::vector<E>> {
     elements.reserve(v.size());
     for (const auto& item : v) {
       auto element = Codec<E>::Write(item, type.element());
-      if (!element) return base::Err(At(element.error(), "[" + std::to_string(elements.size()) + "]"));
+      if (!element)
+        return base::Err(At(element.error(), "[" + std::to_string(elements.size()) + "]"));
       elements.push_back(std::move(*element));
     }
     return MakeSequence(type, std::move(elements));
@@ -285,15 +293,15 @@ struct Codec<T> {
 
 }  // namespace model_internal
 
-/// Reads a model from an object. Error: kInternal with the path: the model and the schema do not fit, or a field without
-/// Attr is null or unknown.
+/// Reads a model from an object. Error: kInternal with the path: the model and the schema do not
+/// fit, or a field without Attr is null or unknown.
 template <class M>
 base::Result<M> FromValue(const cty::Value& value) {
   return model_internal::Codec<M>::Read(value);
 }
 
-/// Writes a model as an object of `type` (the schema's implied type). Error: kInternal with the path: model and type
-/// do not list the same names.
+/// Writes a model as an object of `type` (the schema's implied type). Error: kInternal with the
+/// path: model and type do not list the same names.
 template <class M>
 base::Result<cty::Value> ToValue(const M& model, const cty::Type& type) {
   return model_internal::Codec<M>::Write(model, type);

@@ -49,7 +49,8 @@ struct Thing {
 };
 
 std::vector<Attribute> HttpAttributes() {
-  return {{"path", String(), {.optional = true}}, {"methods", SetOf(cty::Type::String()), {.optional = true}}};
+  return {{"path", String(), {.optional = true}},
+          {"methods", SetOf(cty::Type::String()), {.optional = true}}};
 }
 
 Schema ThingSchema() {
@@ -65,17 +66,20 @@ Schema ThingSchema() {
   return schema;
 }
 
-Value HttpValue(Value methods) { return Value::Object({{"path", Value::String("/")}, {"methods", std::move(methods)}}); }
+Value HttpValue(Value methods) {
+  return Value::Object({{"path", Value::String("/")}, {"methods", std::move(methods)}});
+}
 
 Value ThingValue() {
-  return Value::Object({{"name", Value::String("n")},
-                        {"size", Value::Unknown()},
-                        {"on", Value::Bool(true)},
-                        {"ratio", Value::Number(*cty::Number::Parse("0.1"))},
-                        {"environment", Value::Map({{"A", Value::String("1")}, {"B", Value::Unknown()}})},
-                        {"http", HttpValue(Value::StringSet({"GET", "PUT"}))},
-                        {"rules", Value::List({HttpValue(Value::Null()), HttpValue(Value::Unknown())})},
-                        {"any", Value::Null()}});
+  return Value::Object(
+      {{"name", Value::String("n")},
+       {"size", Value::Unknown()},
+       {"on", Value::Bool(true)},
+       {"ratio", Value::Number(*cty::Number::Parse("0.1"))},
+       {"environment", Value::Map({{"A", Value::String("1")}, {"B", Value::Unknown()}})},
+       {"http", HttpValue(Value::StringSet({"GET", "PUT"}))},
+       {"rules", Value::List({HttpValue(Value::Null()), HttpValue(Value::Unknown())})},
+       {"any", Value::Null()}});
 }
 
 TEST(Model, ReadsStates) {
@@ -141,20 +145,27 @@ TEST(Model, AccessToWhatIsNotKnownIsLoud) {
 TEST(Model, MisfitsHaveThePath) {
   EXPECT_THAT(FromValue<Thing>(ThingValue().With("name", Value::Null())),
               IsError(Code::kInternal, HasSubstr("name: wanted a string, found null")));
-  EXPECT_THAT(FromValue<Thing>(ThingValue().With("size", Value::Number(*cty::Number::Parse("1.5")))),
-              IsError(Code::kInternal, HasSubstr("size: wanted a whole number")));
-  EXPECT_THAT(FromValue<Thing>(ThingValue().With("rules", Value::List({HttpValue(Value::List({Value::Null()}))}))),
-              IsError(Code::kInternal, HasSubstr("rules[0].methods[0]: wanted a string, found null")));
-  EXPECT_THAT(FromValue<Thing>(ThingValue().With("environment", Value::Map({{"A", Value::Null()}}))),
-              IsError(Code::kInternal, HasSubstr("environment[\"A\"]: wanted a string, found null")));
-  EXPECT_THAT(FromValue<Thing>(Value::Object({})), IsError(Code::kInternal, HasSubstr("lists \"name\"")));
+  EXPECT_THAT(
+      FromValue<Thing>(ThingValue().With("size", Value::Number(*cty::Number::Parse("1.5")))),
+      IsError(Code::kInternal, HasSubstr("size: wanted a whole number")));
+  EXPECT_THAT(
+      FromValue<Thing>(
+          ThingValue().With("rules", Value::List({HttpValue(Value::List({Value::Null()}))}))),
+      IsError(Code::kInternal, HasSubstr("rules[0].methods[0]: wanted a string, found null")));
+  EXPECT_THAT(
+      FromValue<Thing>(ThingValue().With("environment", Value::Map({{"A", Value::Null()}}))),
+      IsError(Code::kInternal, HasSubstr("environment[\"A\"]: wanted a string, found null")));
+  EXPECT_THAT(FromValue<Thing>(Value::Object({})),
+              IsError(Code::kInternal, HasSubstr("lists \"name\"")));
   EXPECT_THAT(FromValue<Thing>(Value::Null()), IsError(Code::kInternal, HasSubstr("found null")));
   Schema more = ThingSchema();
   more.attributes.push_back({"extra", String(), {.optional = true}});
-  EXPECT_THAT(ToValue(Thing{}, ImpliedType(more)), IsError(Code::kInternal, HasSubstr("schema has \"extra\"")));
+  EXPECT_THAT(ToValue(Thing{}, ImpliedType(more)),
+              IsError(Code::kInternal, HasSubstr("schema has \"extra\"")));
   Schema less = ThingSchema();
   less.attributes.pop_back();
-  EXPECT_THAT(ToValue(Thing{}, ImpliedType(less)), IsError(Code::kInternal, HasSubstr("lists \"any\"")));
+  EXPECT_THAT(ToValue(Thing{}, ImpliedType(less)),
+              IsError(Code::kInternal, HasSubstr("lists \"any\"")));
 }
 
 }  // namespace

@@ -31,8 +31,10 @@ PlanModifier RequiresReplace() {
           }};
 }
 
-PlanModifier RequiresReplaceIf(std::function<bool(const ModifyContext&)> condition, std::string description) {
-  return {"replaces the resource " + description, [condition = std::move(condition)](ModifyContext& context) {
+PlanModifier RequiresReplaceIf(std::function<bool(const ModifyContext&)> condition,
+                               std::string description) {
+  return {"replaces the resource " + description,
+          [condition = std::move(condition)](ModifyContext& context) {
             if (Changes(context) && condition(context)) context.requires_replace = true;
           }};
 }

@@ -9,8 +9,9 @@
 
 namespace sless::framework {
 
-/// Key → text, kept by the host with the object, not shown and not encrypted. On the wire a JSON object of base64 texts.
-/// Content that has another form (of an older provider) is kept byte for byte as long as nothing is set.
+/// Key → text, kept by the host with the object, not shown and not encrypted. On the wire a JSON
+/// object of base64 texts. Content that has another form (of an older provider) is kept byte for
+/// byte as long as nothing is set.
 class PrivateData {
  public:
   PrivateData() = default;

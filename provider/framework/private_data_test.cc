@@ -19,7 +19,8 @@ TEST(PrivateData, RoundTrips) {
 }
 
 TEST(PrivateData, KeepsForeignContent) {
-  for (const char* text : {R"({"schema_version":"1","e2bfb730":{"create":60}})", "\x01\x02", "[1]", "null", R"({"a":"!"})"}) {
+  for (const char* text : {R"({"schema_version":"1","e2bfb730":{"create":60}})", "\x01\x02", "[1]",
+                           "null", R"({"a":"!"})"}) {
     auto data = PrivateData::Decode(text);
     EXPECT_EQ(data.Encode(), text);
     EXPECT_FALSE(data.empty());

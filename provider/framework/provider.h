@@ -20,7 +20,8 @@ struct ConfigureRequest {
   base::Logger& log;
   const base::Clock& clock;
   std::string_view terraform_version;
-  const cty::Value& config;  ///< may have unknowns in a plan: work without them, or report at the first use
+  const cty::Value&
+      config;  ///< may have unknowns in a plan: work without them, or report at the first use
   ClientCapabilities capabilities;
 };
 struct ConfigureResponse {
@@ -28,8 +29,9 @@ struct ConfigureResponse {
   Diagnostics diagnostics;
 };
 
-/// Thread safety: all methods are const and may be called at the same time. The lists must be cheap (a schema is asked
-/// for when it is needed) and give the same types each time; each is asked for once.
+/// Thread safety: all methods are const and may be called at the same time. The lists must be cheap
+/// (a schema is asked for when it is needed) and give the same types each time; each is asked for
+/// once.
 class Provider {
  public:
   virtual ~Provider() = default;

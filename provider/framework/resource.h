@@ -13,12 +13,13 @@
 
 namespace sless::framework {
 
-/// Create, Update, Delete. Read the user's input from `plan` (it has the defaults), write-only values from `config`.
+/// Create, Update, Delete. Read the user's input from `plan` (it has the defaults), write-only
+/// values from `config`.
 struct ChangeRequest {
   const Context& context;
-  const cty::Value& config;            ///< null for Delete
-  const cty::Value& plan;              ///< null for Delete; computed values may be unknown
-  const cty::Value& prior;             ///< null for Create
+  const cty::Value& config;  ///< null for Delete
+  const cty::Value& plan;    ///< null for Delete; computed values may be unknown
+  const cty::Value& prior;   ///< null for Create
 };
 
 struct ReadRequest {
@@ -26,7 +27,8 @@ struct ReadRequest {
   const cty::Value& state;  ///< after an import only what ImportState gave
 };
 
-/// The answer of a call that makes or changes state; the engine fills it beforehand (see each call).
+/// The answer of a call that makes or changes state; the engine fills it beforehand (see each
+/// call).
 struct StateResponse {
   cty::Value state;
   PrivateData private_data;
@@ -41,7 +43,8 @@ struct ModifyPlanRequest {
   ClientCapabilities capabilities;
 };
 struct ModifyPlanResponse {
-  cty::Value plan;  ///< in: after defaults, unknowns and attribute modifiers; null for a destroy, and stays null
+  cty::Value plan;  ///< in: after defaults, unknowns and attribute modifiers; null for a destroy,
+                    ///< and stays null
   std::vector<cty::Path> requires_replace;
   PrivateData private_data;
   cty::Value identity;
@@ -70,11 +73,12 @@ struct MoveRequest {
   std::string_view source_provider;  ///< "host/namespace/type"
   std::string_view source_type;
   int64_t source_version = 0;
-  const cty::Value& source_state;    ///< plain JSON (objects and tuples)
+  const cty::Value& source_state;  ///< plain JSON (objects and tuples)
 };
 
-/// Thread safety: all methods are const and are called for many instances at the same time. No state between calls: plan
-/// and apply may run in different processes. Exceptions are caught by the engine and reported as a bug of the provider.
+/// Thread safety: all methods are const and are called for many instances at the same time. No
+/// state between calls: plan and apply may run in different processes. Exceptions are caught by the
+/// engine and reported as a bug of the provider.
 class Resource {
  public:
   virtual ~Resource() = default;
@@ -83,19 +87,22 @@ class Resource {
   virtual std::string TypeName() const = 0;
   virtual framework::Schema Schema() const = 0;
 
-  /// response.state is null at first; set it as soon as the object exists. With an error beside a state the host keeps the
-  /// object as tainted; unknown parts then become null.
+  /// response.state is null at first; set it as soon as the object exists. With an error beside a
+  /// state the host keeps the object as tainted; unknown parts then become null.
   virtual void Create(const ChangeRequest& request, StateResponse& response) const = 0;
   /// response.state is request.state at first; null it where the object is gone.
   virtual void Read(const ReadRequest& request, StateResponse& response) const = 0;
-  /// response.state is request.prior at first; set it to what is true at the server, also beside an error.
+  /// response.state is request.prior at first; set it to what is true at the server, also beside an
+  /// error.
   virtual void Update(const ChangeRequest& request, StateResponse& response) const = 0;
-  /// response.state is request.prior at first; without error it becomes null by itself. Already gone is success.
+  /// response.state is request.prior at first; without error it becomes null by itself. Already
+  /// gone is success.
   virtual void Delete(const ChangeRequest& request, StateResponse& response) const = 0;
 
   /// Rules over the whole configuration. No I/O; unknown parts pass.
   virtual void ValidateConfig(const ValidateRequest&, Diagnostics&) const {}
-  /// The last word on a plan, also for a destroy. Deterministic; obey: configured values stay as they are.
+  /// The last word on a plan, also for a destroy. Deterministic; obey: configured values stay as
+  /// they are.
   virtual void ModifyPlan(const ModifyPlanRequest&, ModifyPlanResponse&) const {}
   /// response.state is an object of nulls at first: set what Read needs.
   virtual void ImportState(const ImportRequest&, StateResponse& response) const;

@@ -1,13 +1,17 @@
 #pragma once
 
-// What a block may hold: the source of the protocol's schema, of validation and planning, and of the docs pages.
+// What a block may hold: the source of the protocol's schema, of validation and planning, and of
+// the docs pages.
 //
 //   Schema{.description = "Runs a function.",
 //          .attributes = {
-//              {"name", String(), {.required = true, .description = "…", .plan_modifiers = {RequiresReplace()}}},
+//              {"name", String(), {.required = true, .description = "…", .plan_modifiers =
+//              {RequiresReplace()}}},
 //              {"memory_mb", Int64(), {.optional = true, .computed = true, .description = "…",
-//                                      .default_value = Int(256), .validators = {Between(32, 32768)}}},
-//              {"http", SingleNested({{"path", String(), {.optional = true}}}), {.optional = true}}},
+//                                      .default_value = Int(256), .validators = {Between(32,
+//                                      32768)}}},
+//              {"http", SingleNested({{"path", String(), {.optional = true}}}), {.optional =
+//              true}}},
 //          .blocks = {TimeoutsBlock({"create"})}}
 
 #include <cstdint>
@@ -46,8 +50,8 @@ struct ModifyContext {
   const cty::Path& path;
   const cty::Value& config;
   const cty::Value& prior;  ///< null without partner
-  bool has_prior;           ///< false on create, and in an element that has no partner in the prior state
-  cty::Value& planned;      ///< may be changed
+  bool has_prior;  ///< false on create, and in an element that has no partner in the prior state
+  cty::Value& planned;  ///< may be changed
   bool& requires_replace;
   const cty::Value& root_config;
   const cty::Value& root_prior;  ///< null: the resource is being created
@@ -55,7 +59,8 @@ struct ModifyContext {
   Diagnostics& diagnostics;
 };
 
-/// A change of one attribute's planned value. Must be deterministic. Runs for updates and creates. See plan_modifiers.h.
+/// A change of one attribute's planned value. Must be deterministic. Runs for updates and creates.
+/// See plan_modifiers.h.
 struct PlanModifier {
   std::string description;
   std::function<void(ModifyContext&)> modify;
@@ -63,13 +68,14 @@ struct PlanModifier {
 
 /// Type of an attribute: plain, or nested attributes.
 struct AttributeType {
-  cty::Type type;                      ///< implied type of the nested attributes where there are any
-  std::optional<Nesting> nesting;      ///< set: nested attributes
-  std::vector<Attribute> attributes;   ///< of the nested object
-  bool whole_number = false;           ///< numbers: int64 only
+  cty::Type type;                     ///< implied type of the nested attributes where there are any
+  std::optional<Nesting> nesting;     ///< set: nested attributes
+  std::vector<Attribute> attributes;  ///< of the nested object
+  bool whole_number = false;          ///< numbers: int64 only
 };
 
-/// True if two known values of one attribute mean the same, so that the spelling is kept that is there already.
+/// True if two known values of one attribute mean the same, so that the spelling is kept that is
+/// there already.
 using SemanticEqual = std::function<bool(const cty::Value&, const cty::Value&)>;
 
 struct AttributeOptions {
@@ -80,7 +86,8 @@ struct AttributeOptions {
   bool write_only = false;  ///< never in plan or state; only with required or optional
   std::string description;  ///< Markdown
   std::string deprecation;  ///< not empty: deprecated, and what to use instead
-  std::optional<cty::Value> default_value;  ///< only with computed; used where the configuration is null
+  std::optional<cty::Value>
+      default_value;  ///< only with computed; used where the configuration is null
   std::vector<Validator> validators;
   std::vector<PlanModifier> plan_modifiers;
   SemanticEqual semantic_equal;
@@ -126,8 +133,8 @@ AttributeType MapOf(cty::Type element);
 AttributeType ObjectOf(cty::Type::Attributes attributes);
 AttributeType SingleNested(std::vector<Attribute> attributes);
 AttributeType ListNested(std::vector<Attribute> attributes);
-/// Avoid optional and computed parts inside: hosts pair the elements of sets by their configured parts, and two elements that
-/// differ only there may be taken for one.
+/// Avoid optional and computed parts inside: hosts pair the elements of sets by their configured
+/// parts, and two elements that differ only there may be taken for one.
 AttributeType SetNested(std::vector<Attribute> attributes);
 AttributeType MapNested(std::vector<Attribute> attributes);
 
@@ -142,8 +149,8 @@ const Attribute* FindAttribute(const Schema& schema, const cty::Path& path);
 
 /// Where a schema is used: reserved root names and allowed features differ.
 enum class SchemaUse { kProvider, kResource, kDataSource, kEphemeral, kAction, kList };
-/// The rules that hosts enforce on schemas, and those that keep plans sound; one text per breach, empty if it is valid.
-/// For a unit test of each provider.
+/// The rules that hosts enforce on schemas, and those that keep plans sound; one text per breach,
+/// empty if it is valid. For a unit test of each provider.
 std::vector<std::string> ValidateSchema(const Schema& schema, SchemaUse use);
 
 /// The attributes that name one remote object (resource identity). Primitive and list types only.

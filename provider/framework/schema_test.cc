@@ -15,22 +15,25 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 Schema Good() {
-  return Schema{.description = "A thing.",
-                .attributes = {{"id", String(), {.computed = true, .plan_modifiers = {UseStateForUnknown()}}},
-                               {"name", String(), {.required = true}},
-                               {"size", Int64(), {.optional = true, .computed = true, .default_value = Int(1)}},
-                               {"secret", String(), {.optional = true, .write_only = true}},
-                               {"any", Dynamic(), {.optional = true}},
-                               {"http", SingleNested({{"path", String(), {.optional = true}}}), {.optional = true}},
-                               {"rules", SetNested({{"port", Int64(), {.required = true}}}), {.optional = true}}},
-                .blocks = {TimeoutsBlock({"create", "delete"})}};
+  return Schema{
+      .description = "A thing.",
+      .attributes =
+          {{"id", String(), {.computed = true, .plan_modifiers = {UseStateForUnknown()}}},
+           {"name", String(), {.required = true}},
+           {"size", Int64(), {.optional = true, .computed = true, .default_value = Int(1)}},
+           {"secret", String(), {.optional = true, .write_only = true}},
+           {"any", Dynamic(), {.optional = true}},
+           {"http", SingleNested({{"path", String(), {.optional = true}}}), {.optional = true}},
+           {"rules", SetNested({{"port", Int64(), {.required = true}}}), {.optional = true}}},
+      .blocks = {TimeoutsBlock({"create", "delete"})}};
 }
 
 TEST(Schema, ImpliedType) {
-  EXPECT_EQ(ImpliedType(Good()).ToJson(),
-            R"(["object",{"any":"dynamic","http":["object",{"path":"string"}],"id":"string","name":"string",)"
-            R"("rules":["set",["object",{"port":"number"}]],"secret":"string","size":"number",)"
-            R"("timeouts":["object",{"create":"string","delete":"string"}]}])");
+  EXPECT_EQ(
+      ImpliedType(Good()).ToJson(),
+      R"(["object",{"any":"dynamic","http":["object",{"path":"string"}],"id":"string","name":"string",)"
+      R"("rules":["set",["object",{"port":"number"}]],"secret":"string","size":"number",)"
+      R"("timeouts":["object",{"create":"string","delete":"string"}]}])");
 }
 
 TEST(Schema, FindsAttributesByPath) {
@@ -43,7 +46,9 @@ TEST(Schema, FindsAttributesByPath) {
   EXPECT_EQ(FindAttribute(schema, cty::Path("nope").Attribute("path")), nullptr);
 }
 
-TEST(ValidateSchema, GoodOne) { EXPECT_THAT(ValidateSchema(Good(), SchemaUse::kResource), IsEmpty()); }
+TEST(ValidateSchema, GoodOne) {
+  EXPECT_THAT(ValidateSchema(Good(), SchemaUse::kResource), IsEmpty());
+}
 
 struct Case {
   const char* name;
@@ -54,23 +59,70 @@ struct Case {
 
 TEST(ValidateSchema, Breaches) {
   const std::vector<Case> cases = {
-      {"NoFlag", {"a", String(), {}}, SchemaUse::kResource, "must be required, optional or computed"},
-      {"RequiredOptional", {"a", String(), {.required = true, .optional = true}}, SchemaUse::kResource, "both required and optional"},
-      {"RequiredComputed", {"a", String(), {.required = true, .computed = true}}, SchemaUse::kResource, "both required and computed"},
-      {"WriteOnlyComputed", {"a", String(), {.optional = true, .computed = true, .write_only = true}}, SchemaUse::kResource, "cannot be computed"},
-      {"DefaultNotComputed", {"a", Int64(), {.optional = true, .default_value = Int(1)}}, SchemaUse::kResource, "default needs computed"},
-      {"DefaultOfWrongType", {"a", Int64(), {.optional = true, .computed = true, .default_value = Str("x")}}, SchemaUse::kResource, "does not fit"},
-      {"DynamicInList", {"a", ListOf(cty::Type::Dynamic()), {.optional = true}}, SchemaUse::kResource, "no dynamic"},
-      {"DynamicInNestedList", {"a", ListNested({{"d", Dynamic(), {.optional = true}}}), {.optional = true}}, SchemaUse::kResource, "no dynamic"},
-      {"WriteOnlyInSet", {"a", SetNested({{"w", String(), {.optional = true, .write_only = true}}}), {.optional = true}}, SchemaUse::kResource, "inside a set"},
+      {"NoFlag",
+       {"a", String(), {}},
+       SchemaUse::kResource,
+       "must be required, optional or computed"},
+      {"RequiredOptional",
+       {"a", String(), {.required = true, .optional = true}},
+       SchemaUse::kResource,
+       "both required and optional"},
+      {"RequiredComputed",
+       {"a", String(), {.required = true, .computed = true}},
+       SchemaUse::kResource,
+       "both required and computed"},
+      {"WriteOnlyComputed",
+       {"a", String(), {.optional = true, .computed = true, .write_only = true}},
+       SchemaUse::kResource,
+       "cannot be computed"},
+      {"DefaultNotComputed",
+       {"a", Int64(), {.optional = true, .default_value = Int(1)}},
+       SchemaUse::kResource,
+       "default needs computed"},
+      {"DefaultOfWrongType",
+       {"a", Int64(), {.optional = true, .computed = true, .default_value = Str("x")}},
+       SchemaUse::kResource,
+       "does not fit"},
+      {"DynamicInList",
+       {"a", ListOf(cty::Type::Dynamic()), {.optional = true}},
+       SchemaUse::kResource,
+       "no dynamic"},
+      {"DynamicInNestedList",
+       {"a", ListNested({{"d", Dynamic(), {.optional = true}}}), {.optional = true}},
+       SchemaUse::kResource,
+       "no dynamic"},
+      {"WriteOnlyInSet",
+       {"a",
+        SetNested({{"w", String(), {.optional = true, .write_only = true}}}),
+        {.optional = true}},
+       SchemaUse::kResource,
+       "inside a set"},
       {"BadName", {"camelCase", String(), {.optional = true}}, SchemaUse::kResource, "lower-case"},
-      {"NameBeginsWithDigit", {"1a", String(), {.optional = true}}, SchemaUse::kResource, "lower-case"},
+      {"NameBeginsWithDigit",
+       {"1a", String(), {.optional = true}},
+       SchemaUse::kResource,
+       "lower-case"},
       {"Reserved", {"count", String(), {.optional = true}}, SchemaUse::kResource, "reserved"},
-      {"ReservedInProvider", {"alias", String(), {.optional = true}}, SchemaUse::kProvider, "reserved"},
-      {"ComputedInProvider", {"a", String(), {.computed = true}}, SchemaUse::kProvider, "nothing computed"},
-      {"ModifierInDataSource", {"a", String(), {.optional = true, .plan_modifiers = {RequiresReplace()}}}, SchemaUse::kDataSource, "plan modifiers"},
-      {"NestedBreach", {"a", SingleNested({{"b", String(), {}}}), {.optional = true}}, SchemaUse::kResource, "a.b: must be"},
-      {"EmptyNested", {"a", SingleNested({}), {.optional = true}}, SchemaUse::kResource, "needs attributes"},
+      {"ReservedInProvider",
+       {"alias", String(), {.optional = true}},
+       SchemaUse::kProvider,
+       "reserved"},
+      {"ComputedInProvider",
+       {"a", String(), {.computed = true}},
+       SchemaUse::kProvider,
+       "nothing computed"},
+      {"ModifierInDataSource",
+       {"a", String(), {.optional = true, .plan_modifiers = {RequiresReplace()}}},
+       SchemaUse::kDataSource,
+       "plan modifiers"},
+      {"NestedBreach",
+       {"a", SingleNested({{"b", String(), {}}}), {.optional = true}},
+       SchemaUse::kResource,
+       "a.b: must be"},
+      {"EmptyNested",
+       {"a", SingleNested({}), {.optional = true}},
+       SchemaUse::kResource,
+       "needs attributes"},
       {"Twice", {"same", String(), {.optional = true}}, SchemaUse::kResource, "declared twice"},
   };
   for (const auto& c : cases) {

@@ -6,7 +6,8 @@
 
 namespace sless::framework {
 
-/// Both are JSON text of the same meaning (white space, key order, spelling of numbers do not count).
+/// Both are JSON text of the same meaning (white space, key order, spelling of numbers do not
+/// count).
 bool JsonEqual(const cty::Value& a, const cty::Value& b);
 
 }  // namespace sless::framework

@@ -22,14 +22,19 @@ struct Unit {
   int64_t nanos;
 };
 // Longer names first, so that "ms" is not read as "m".
-constexpr std::array kUnits{Unit{"ns", 1},          Unit{"us", 1'000},          Unit{"µs", 1'000},
-                            Unit{"μs", 1'000},      Unit{"ms", 1'000'000},      Unit{"s", 1'000'000'000},
-                            Unit{"m", 60'000'000'000}, Unit{"h", 3'600'000'000'000}};
+constexpr std::array kUnits{Unit{"ns", 1},
+                            Unit{"us", 1'000},
+                            Unit{"µs", 1'000},
+                            Unit{"μs", 1'000},
+                            Unit{"ms", 1'000'000},
+                            Unit{"s", 1'000'000'000},
+                            Unit{"m", 60'000'000'000},
+                            Unit{"h", 3'600'000'000'000}};
 
 tl::unexpected<base::Error> Bad(std::string_view text) {
-  return Err(Code::kInvalidArgument,
-             fmt::format("\"{}\" is not a duration: write a number with a unit (ns, us, ms, s, m, h), as in \"1h30m\"",
-                         base::Truncate(text, 60)));
+  return Err(Code::kInvalidArgument, fmt::format("\"{}\" is not a duration: write a number with a "
+                                                 "unit (ns, us, ms, s, m, h), as in \"1h30m\"",
+                                                 base::Truncate(text, 60)));
 }
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -69,16 +74,19 @@ Result<nanoseconds> ParseDuration(std::string_view text) {
     rest.remove_prefix(unit->name.size());
     total += number * static_cast<long double>(unit->nanos);
   }
-  if (total > 9.2e18L) return Err(Code::kInvalidArgument, fmt::format("duration \"{}\" is above 292 years", text));
+  if (total > 9.2e18L)
+    return Err(Code::kInvalidArgument, fmt::format("duration \"{}\" is above 292 years", text));
   return nanoseconds(static_cast<int64_t>(std::llroundl(negative ? -total : total)));
 }
 
 Validator Duration() {
-  return StringRule("value must be a duration above zero, such as \"90s\" or \"1h30m\"", [](const std::string& text) {
-    const auto duration = ParseDuration(text);
-    if (!duration) return duration.error().message;
-    return duration->count() > 0 ? std::string() : std::string("must be a duration above zero");
-  });
+  return StringRule("value must be a duration above zero, such as \"90s\" or \"1h30m\"",
+                    [](const std::string& text) {
+                      const auto duration = ParseDuration(text);
+                      if (!duration) return duration.error().message;
+                      return duration->count() > 0 ? std::string()
+                                                   : std::string("must be a duration above zero");
+                    });
 }
 
 Block TimeoutsBlock(std::vector<std::string> operations) {

@@ -11,14 +11,16 @@
 
 namespace sless::framework {
 
-/// Reads Go's duration syntax ("1h30m", "1.5s", "300ms", "0"). Error: kInvalidArgument, also for values out of range.
+/// Reads Go's duration syntax ("1h30m", "1.5s", "300ms", "0"). Error: kInvalidArgument, also for
+/// values out of range.
 base::Result<std::chrono::nanoseconds> ParseDuration(std::string_view text);
 /// The value must be a duration above zero.
 Validator Duration();
 /// `timeouts { create = "30m" }` with these operations ("create", "read", "update", "delete").
 Block TimeoutsBlock(std::vector<std::string> operations);
-/// The timeout of `operation` in a value that has that block, `fallback` where it is not set (or not readable, which
-/// validation has refused).
-std::chrono::nanoseconds TimeoutOf(const cty::Value& value, std::string_view operation, std::chrono::nanoseconds fallback);
+/// The timeout of `operation` in a value that has that block, `fallback` where it is not set (or
+/// not readable, which validation has refused).
+std::chrono::nanoseconds TimeoutOf(const cty::Value& value, std::string_view operation,
+                                   std::chrono::nanoseconds fallback);
 
 }  // namespace sless::framework

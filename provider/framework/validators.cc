@@ -27,28 +27,34 @@ std::string Got(const ValidateContext& context, const std::string& value) {
 std::string Quoted(const std::string& text) { return '"' + text + '"'; }
 
 size_t Characters(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
 }
 
-void Reject(const ValidateContext& context, Diagnostics& out, std::string_view rule, const std::string& got) {
-  out.AddError(context.path, kInvalidValue, fmt::format("Attribute {} {}{}.", Name(context), rule, Got(context, got)));
+void Reject(const ValidateContext& context, Diagnostics& out, std::string_view rule,
+            const std::string& got) {
+  out.AddError(context.path, kInvalidValue,
+               fmt::format("Attribute {} {}{}.", Name(context), rule, Got(context, got)));
 }
 
 Validator Measured(std::string rule, Kind kind, std::function<bool(const cty::Value&)> fits,
                    std::function<std::string(const cty::Value&)> show) {
   const std::string description = "value " + rule;
-  return {description, [rule = std::move(rule), kind, fits = std::move(fits), show = std::move(show)](
-                           const ValidateContext& context, Diagnostics& out) {
-            if (context.value.kind() == kind && !fits(context.value)) Reject(context, out, rule, show(context.value));
+  return {description, [rule = std::move(rule), kind, fits = std::move(fits),
+                        show = std::move(show)](const ValidateContext& context, Diagnostics& out) {
+            if (context.value.kind() == kind && !fits(context.value))
+              Reject(context, out, rule, show(context.value));
           }};
 }
 
-std::string LengthText(const cty::Value& value) { return std::to_string(Characters(value.AsString())); }
+std::string LengthText(const cty::Value& value) {
+  return std::to_string(Characters(value.AsString()));
+}
 std::string NumberText(const cty::Value& value) { return value.AsNumber().ToString(); }
 
-// True if the number lies in [least, most]; numbers that are not int64 are compared as doubles, which is exact enough
-// since every int64 bound is one that they cannot equal.
+// True if the number lies in [least, most]; numbers that are not int64 are compared as doubles,
+// which is exact enough since every int64 bound is one that they cannot equal.
 bool InRange(const cty::Value& value, int64_t least, int64_t most) {
   const auto number = value.AsNumber();
   if (const auto whole = number.AsInt64()) return *whole >= least && *whole <= most;
@@ -58,41 +64,46 @@ bool InRange(const cty::Value& value, int64_t least, int64_t most) {
 
 Validator Sized(std::string rule, size_t least, size_t most) {
   const std::string description = "value " + rule;
-  return {description, [rule = std::move(rule), least, most](const ValidateContext& context, Diagnostics& out) {
+  return {description,
+          [rule = std::move(rule), least, most](const ValidateContext& context, Diagnostics& out) {
             const size_t size = context.value.size();
-            if (size < least || size > most) Reject(context, out, rule, fmt::format("{} elements", size));
+            if (size < least || size > most)
+              Reject(context, out, rule, fmt::format("{} elements", size));
           }};
 }
 
 }  // namespace
 
 Validator LengthBetween(size_t least, size_t most) {
-  return Measured(fmt::format("must have {} to {} characters", least, most), Kind::kString,
-                  [=](const cty::Value& v) {
-                    const size_t length = Characters(v.AsString());
-                    return length >= least && length <= most;
-                  },
-                  LengthText);
+  return Measured(
+      fmt::format("must have {} to {} characters", least, most), Kind::kString,
+      [=](const cty::Value& v) {
+        const size_t length = Characters(v.AsString());
+        return length >= least && length <= most;
+      },
+      LengthText);
 }
 Validator LengthAtLeast(size_t least) {
-  return Measured(fmt::format("must have at least {} characters", least), Kind::kString,
-                  [=](const cty::Value& v) { return Characters(v.AsString()) >= least; }, LengthText);
+  return Measured(
+      fmt::format("must have at least {} characters", least), Kind::kString,
+      [=](const cty::Value& v) { return Characters(v.AsString()) >= least; }, LengthText);
 }
 Validator LengthAtMost(size_t most) {
-  return Measured(fmt::format("must have at most {} characters", most), Kind::kString,
-                  [=](const cty::Value& v) { return Characters(v.AsString()) <= most; }, LengthText);
+  return Measured(
+      fmt::format("must have at most {} characters", most), Kind::kString,
+      [=](const cty::Value& v) { return Characters(v.AsString()) <= most; }, LengthText);
 }
 
 Validator OneOf(std::vector<std::string> values) {
   std::string list;
   for (const auto& value : values) list += (list.empty() ? "" : ", ") + Quoted(value);
-  return {"value must be one of: " + list, [values = std::move(values), list](const ValidateContext& context,
-                                                                              Diagnostics& out) {
+  return {"value must be one of: " + list,
+          [values = std::move(values), list](const ValidateContext& context, Diagnostics& out) {
             if (context.value.kind() != Kind::kString) return;
             const std::string& found = context.value.AsString();
             if (std::find(values.begin(), values.end(), found) != values.end()) return;
-            std::string detail = fmt::format("Attribute {} must be one of: {}{}.", Name(context), list,
-                                             Got(context, Quoted(found)));
+            std::string detail = fmt::format("Attribute {} must be one of: {}{}.", Name(context),
+                                             list, Got(context, Quoted(found)));
             const std::string near = context.sensitive ? "" : base::Nearest(found, values);
             if (!near.empty()) detail += fmt::format(" Did you mean {}?", Quoted(near));
             out.AddError(context.path, kInvalidValue, std::move(detail));
@@ -102,9 +113,11 @@ Validator OneOf(std::vector<std::string> values) {
 Validator Matches(std::string pattern, std::string rule) {
   // std::regex matches by recursion: long texts are refused before they can exhaust the stack.
   static constexpr size_t kMaxLength = 4096;
-  const auto regex = std::make_shared<const std::regex>(pattern, std::regex::ECMAScript | std::regex::optimize);
+  const auto regex =
+      std::make_shared<const std::regex>(pattern, std::regex::ECMAScript | std::regex::optimize);
   return StringRule("value must " + rule, [regex, rule = std::move(rule)](const std::string& text) {
-    if (text.size() > kMaxLength) return fmt::format("must {} and have at most {} bytes", rule, kMaxLength);
+    if (text.size() > kMaxLength)
+      return fmt::format("must {} and have at most {} bytes", rule, kMaxLength);
     return std::regex_match(text, *regex) ? std::string() : "must " + rule;
   });
 }
@@ -120,8 +133,10 @@ Validator JsonText() {
           }};
 }
 
-Validator StringRule(std::string description, std::function<std::string(const std::string&)> problem) {
-  return {std::move(description), [problem = std::move(problem)](const ValidateContext& context, Diagnostics& out) {
+Validator StringRule(std::string description,
+                     std::function<std::string(const std::string&)> problem) {
+  return {std::move(description),
+          [problem = std::move(problem)](const ValidateContext& context, Diagnostics& out) {
             if (context.value.kind() != Kind::kString) return;
             const std::string rule = problem(context.value.AsString());
             if (!rule.empty()) Reject(context, out, rule, Quoted(context.value.AsString()));
@@ -129,31 +144,38 @@ Validator StringRule(std::string description, std::function<std::string(const st
 }
 
 Validator Between(int64_t least, int64_t most) {
-  return Measured(fmt::format("must be between {} and {}", least, most), Kind::kNumber,
-                  [=](const cty::Value& v) { return InRange(v, least, most); }, NumberText);
+  return Measured(
+      fmt::format("must be between {} and {}", least, most), Kind::kNumber,
+      [=](const cty::Value& v) { return InRange(v, least, most); }, NumberText);
 }
 Validator AtLeast(int64_t least) {
-  return Measured(fmt::format("must be at least {}", least), Kind::kNumber,
-                  [=](const cty::Value& v) {
-                    const auto whole = v.AsNumber().AsInt64();
-                    return whole ? *whole >= least : v.AsNumber().AsDouble() > static_cast<double>(least);
-                  },
-                  NumberText);
+  return Measured(
+      fmt::format("must be at least {}", least), Kind::kNumber,
+      [=](const cty::Value& v) {
+        const auto whole = v.AsNumber().AsInt64();
+        return whole ? *whole >= least : v.AsNumber().AsDouble() > static_cast<double>(least);
+      },
+      NumberText);
 }
 Validator AtMost(int64_t most) {
-  return Measured(fmt::format("must be at most {}", most), Kind::kNumber,
-                  [=](const cty::Value& v) {
-                    const auto whole = v.AsNumber().AsInt64();
-                    return whole ? *whole <= most : v.AsNumber().AsDouble() < static_cast<double>(most);
-                  },
-                  NumberText);
+  return Measured(
+      fmt::format("must be at most {}", most), Kind::kNumber,
+      [=](const cty::Value& v) {
+        const auto whole = v.AsNumber().AsInt64();
+        return whole ? *whole <= most : v.AsNumber().AsDouble() < static_cast<double>(most);
+      },
+      NumberText);
 }
 
 Validator SizeBetween(size_t least, size_t most) {
   return Sized(fmt::format("must have {} to {} elements", least, most), least, most);
 }
-Validator SizeAtLeast(size_t least) { return Sized(fmt::format("must have at least {} elements", least), least, SIZE_MAX); }
-Validator SizeAtMost(size_t most) { return Sized(fmt::format("must have at most {} elements", most), 0, most); }
+Validator SizeAtLeast(size_t least) {
+  return Sized(fmt::format("must have at least {} elements", least), least, SIZE_MAX);
+}
+Validator SizeAtMost(size_t most) {
+  return Sized(fmt::format("must have at most {} elements", most), 0, most);
+}
 
 Validator UniqueValues() {
   return {"values must be unique", [](const ValidateContext& context, Diagnostics& out) {
@@ -163,16 +185,20 @@ Validator UniqueValues() {
             for (const auto& item : items) {
               if (item.IsWhollyKnown()) known.push_back(&item);
             }
-            std::sort(known.begin(), known.end(), [](auto* a, auto* b) { return a->Compare(*b) < 0; });
-            const auto twice = std::adjacent_find(known.begin(), known.end(), [](auto* a, auto* b) { return *a == *b; });
-            if (twice != known.end()) Reject(context, out, "must not have an element twice", (*twice)->ToString());
+            std::sort(known.begin(), known.end(),
+                      [](auto* a, auto* b) { return a->Compare(*b) < 0; });
+            const auto twice = std::adjacent_find(known.begin(), known.end(),
+                                                  [](auto* a, auto* b) { return *a == *b; });
+            if (twice != known.end())
+              Reject(context, out, "must not have an element twice", (*twice)->ToString());
           }};
 }
 
 Validator NoNullElements() {
   return {"elements must not be null", [](const ValidateContext& context, Diagnostics& out) {
             const auto reject = [&](const cty::Path& path) {
-              out.AddError(path, kInvalidValue, fmt::format("Attribute {} must not be null.", path.ToString()));
+              out.AddError(path, kInvalidValue,
+                           fmt::format("Attribute {} must not be null.", path.ToString()));
             };
             const bool is_set = context.value.kind() == Kind::kSet;
             for (size_t i = 0; i < context.value.AsList().size(); ++i) {
@@ -187,24 +213,30 @@ Validator NoNullElements() {
 
 Validator EachElement(Validator element) {
   const std::string description = "each element: " + element.description;
-  return {description, [element = std::move(element)](const ValidateContext& context, Diagnostics& out) {
+  return {description,
+          [element = std::move(element)](const ValidateContext& context, Diagnostics& out) {
             const auto check = [&](const cty::Path& path, const cty::Value& item) {
-              if (item.IsKnown()) element.check({path, item, context.config, context.sensitive}, out);
+              if (item.IsKnown())
+                element.check({path, item, context.config, context.sensitive}, out);
             };
             const bool is_set = context.value.kind() == Kind::kSet;
             for (size_t i = 0; i < context.value.AsList().size(); ++i) {
-              check(is_set ? context.path : context.path.Index(static_cast<int64_t>(i)), context.value.AsList()[i]);
+              check(is_set ? context.path : context.path.Index(static_cast<int64_t>(i)),
+                    context.value.AsList()[i]);
             }
-            for (const auto& [key, item] : context.value.AsMap()) check(context.path.Key(key), item);
+            for (const auto& [key, item] : context.value.AsMap())
+              check(context.path.Key(key), item);
           }};
 }
 
 Validator EachKey(Validator key_rule) {
   const std::string description = "each key: " + key_rule.description;
-  return {description, [key_rule = std::move(key_rule)](const ValidateContext& context, Diagnostics& out) {
+  return {description,
+          [key_rule = std::move(key_rule)](const ValidateContext& context, Diagnostics& out) {
             for (const auto& [key, item] : context.value.AsMap()) {
               // Keys are never hidden.
-              key_rule.check({context.path.Key(key), cty::Value::String(key), context.config, false}, out);
+              key_rule.check(
+                  {context.path.Key(key), cty::Value::String(key), context.config, false}, out);
             }
           }};
 }
@@ -267,12 +299,14 @@ constexpr const char* kCombination = "Invalid Attribute Combination";
 
 Validator ConflictsWith(std::vector<cty::Path> others) {
   const std::string description = "conflicts with " + Names(others);
-  return {description, [others = std::move(others)](const ValidateContext& context, Diagnostics& out) {
+  return {description,
+          [others = std::move(others)](const ValidateContext& context, Diagnostics& out) {
             for (const auto& path : others) {
               if (PresenceAt(context.config, path) != Presence::kSet) continue;
-              out.AddError(context.path, kCombination,
-                           fmt::format("Attribute {} cannot be set together with {}: remove one of them.",
-                                       Name(context), path.ToString()));
+              out.AddError(
+                  context.path, kCombination,
+                  fmt::format("Attribute {} cannot be set together with {}: remove one of them.",
+                              Name(context), path.ToString()));
             }
           }};
 }
@@ -284,10 +318,12 @@ Validator ExactlyOneOf(std::vector<cty::Path> others) {
             const auto counts = CountSet(context, others);
             if (counts.set > 1) {
               out.AddError(context.path, kCombination,
-                           fmt::format("Exactly one of {} must be set, {} are.", Names(AllOf(context, others)), counts.set));
+                           fmt::format("Exactly one of {} must be set, {} are.",
+                                       Names(AllOf(context, others)), counts.set));
             } else if (counts.set == 0 && counts.unknown == 0) {
               out.AddError(context.path, kCombination,
-                           fmt::format("Exactly one of {} must be set, none is.", Names(AllOf(context, others))));
+                           fmt::format("Exactly one of {} must be set, none is.",
+                                       Names(AllOf(context, others))));
             }
           },
           true};
@@ -299,20 +335,22 @@ Validator AtLeastOneOf(std::vector<cty::Path> others) {
           [others = std::move(others)](const ValidateContext& context, Diagnostics& out) {
             const auto counts = CountSet(context, others);
             if (counts.set + counts.unknown > 0) return;
-            out.AddError(context.path, kCombination,
-                         fmt::format("At least one of {} must be set.", Names(AllOf(context, others))));
+            out.AddError(
+                context.path, kCombination,
+                fmt::format("At least one of {} must be set.", Names(AllOf(context, others))));
           },
           true};
 }
 
 Validator RequiredTogether(std::vector<cty::Path> others) {
   const std::string description = "needs " + Names(others) + " as well";
-  return {description, [others = std::move(others)](const ValidateContext& context, Diagnostics& out) {
+  return {description,
+          [others = std::move(others)](const ValidateContext& context, Diagnostics& out) {
             for (const auto& path : others) {
               if (PresenceAt(context.config, path) != Presence::kAbsent) continue;
               out.AddError(context.path, kCombination,
-                           fmt::format("Attribute {} needs {} as well: set both or none.", Name(context),
-                                       path.ToString()));
+                           fmt::format("Attribute {} needs {} as well: set both or none.",
+                                       Name(context), path.ToString()));
             }
           }};
 }

@@ -17,11 +17,12 @@ struct ServerIdentity {
   std::string certificate_der;
 };
 
-/// Makes a P-256 key and a self-signed certificate for "localhost", valid from a minute before `now` for a year.
-/// Error: kInternal with the library's reason; nothing helps but to report it.
+/// Makes a P-256 key and a self-signed certificate for "localhost", valid from a minute before
+/// `now` for a year. Error: kInternal with the library's reason; nothing helps but to report it.
 base::Result<ServerIdentity> MakeServerIdentity(base::TimePoint now);
 
-/// OK if `pem` holds a certificate. Error: kInvalidArgument; says what the host sent, for a start-up message.
+/// OK if `pem` holds a certificate. Error: kInvalidArgument; says what the host sent, for a
+/// start-up message.
 base::Status CheckCertificate(const std::string& pem);
 
 }  // namespace sless::plugin

@@ -20,13 +20,15 @@ using Bound = std::vector<std::pair<std::string, std::string>>;
 // The form of a UUID, as readers of such logs know it.
 std::string RequestId() {
   const std::string hex = base::RandomHex(16);
-  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
-                     hex.substr(20));
+  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4),
+                     hex.substr(16, 4), hex.substr(20));
 }
 
-std::unique_ptr<base::Logger> MakeLogger(const LogSink& sink, const char* module, const Bound& bound) {
+std::unique_ptr<base::Logger> MakeLogger(const LogSink& sink, const char* module,
+                                         const Bound& bound) {
   if (!sink.least) return std::make_unique<base::NullLogger>();
-  return std::make_unique<base::JsonLogger>(sink.fd, *sink.least, base::JsonLogger::Keys::kHclog, module, bound);
+  return std::make_unique<base::JsonLogger>(sink.fd, *sink.least, base::JsonLogger::Keys::kHclog,
+                                            module, bound);
 }
 
 std::string_view TypeKey(std::string_view rpc) {
@@ -36,10 +38,12 @@ std::string_view TypeKey(std::string_view rpc) {
 }
 
 void AddBug(std::string_view rpc, std::string_view what, Diagnostics& diagnostics) {
-  diagnostics.AddError("Provider error",
-                       fmt::format("The provider failed while it answered {}: {}.\n\nThis is a bug in the provider; please "
-                                   "report it to its maintainers with this text.",
-                                   rpc, what));
+  diagnostics.AddError(
+      "Provider error",
+      fmt::format(
+          "The provider failed while it answered {}: {}.\n\nThis is a bug in the provider; please "
+          "report it to its maintainers with this text.",
+          rpc, what));
 }
 
 }  // namespace
@@ -77,16 +81,19 @@ void CallScope::LogEnd(const Diagnostics& diagnostics, base::SteadyPoint began) 
   for (const auto& diagnostic : diagnostics) {
     const bool is_error = diagnostic.severity == Severity::kError;
     errors += is_error ? 1 : 0;
-    protocol_log_->Log(is_error ? base::Level::kError : base::Level::kWarn, "answer has a diagnostic",
-                       {{"diagnostic_severity", is_error ? "ERROR" : "WARNING"},
-                        {"diagnostic_summary", diagnostic.summary},
-                        {"diagnostic_detail", diagnostic.detail},
-                        {"diagnostic_attribute", diagnostic.path ? diagnostic.path->ToString() : std::string()}});
+    protocol_log_->Log(
+        is_error ? base::Level::kError : base::Level::kWarn, "answer has a diagnostic",
+        {{"diagnostic_severity", is_error ? "ERROR" : "WARNING"},
+         {"diagnostic_summary", diagnostic.summary},
+         {"diagnostic_detail", diagnostic.detail},
+         {"diagnostic_attribute", diagnostic.path ? diagnostic.path->ToString() : std::string()}});
   }
-  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(deps_.clock.Steady() - began);
+  const auto took =
+      std::chrono::duration_cast<std::chrono::milliseconds>(deps_.clock.Steady() - began);
   protocol_log_->Trace("served request", {{"tf_req_duration_ms", took.count()},
                                           {"diagnostic_error_count", errors},
-                                          {"diagnostic_warning_count", static_cast<int>(diagnostics.size()) - errors}});
+                                          {"diagnostic_warning_count",
+                                           static_cast<int>(diagnostics.size()) - errors}});
 }
 
 }  // namespace sless::plugin

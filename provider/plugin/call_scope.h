@@ -24,12 +24,13 @@ class CallScope {
     LogSink log;
   };
   /// `type_name` may be empty. `is_cancelled` says whether the host gave the call up.
-  CallScope(const Deps& deps, std::string_view rpc, const std::string& type_name, std::function<bool()> is_cancelled);
+  CallScope(const Deps& deps, std::string_view rpc, const std::string& type_name,
+            std::function<bool()> is_cancelled);
 
-  /// Runs the body. Its error, and every exception, comes back as one more diagnostic: a bug of the provider, with the
-  /// RPC's name. Diagnostics are logged.
-  framework::Diagnostics Run(
-      const std::function<base::Status(const framework::engine::Call&, framework::Diagnostics&)>& body);
+  /// Runs the body. Its error, and every exception, comes back as one more diagnostic: a bug of the
+  /// provider, with the RPC's name. Diagnostics are logged.
+  framework::Diagnostics Run(const std::function<base::Status(const framework::engine::Call&,
+                                                              framework::Diagnostics&)>& body);
 
  private:
   void LogEnd(const framework::Diagnostics& diagnostics, base::SteadyPoint began);

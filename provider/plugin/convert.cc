@@ -16,20 +16,28 @@ using Block = tfplugin6::Schema::Block;
 
 tfplugin6::Schema::Object::NestingMode ObjectNesting(Nesting nesting) {
   switch (nesting) {
-    case Nesting::kSingle: return tfplugin6::Schema::Object::SINGLE;
-    case Nesting::kList: return tfplugin6::Schema::Object::LIST;
-    case Nesting::kSet: return tfplugin6::Schema::Object::SET;
-    case Nesting::kMap: return tfplugin6::Schema::Object::MAP;
+    case Nesting::kSingle:
+      return tfplugin6::Schema::Object::SINGLE;
+    case Nesting::kList:
+      return tfplugin6::Schema::Object::LIST;
+    case Nesting::kSet:
+      return tfplugin6::Schema::Object::SET;
+    case Nesting::kMap:
+      return tfplugin6::Schema::Object::MAP;
   }
   return tfplugin6::Schema::Object::INVALID;
 }
 
 tfplugin6::Schema::NestedBlock::NestingMode BlockNesting(Nesting nesting) {
   switch (nesting) {
-    case Nesting::kSingle: return tfplugin6::Schema::NestedBlock::SINGLE;
-    case Nesting::kList: return tfplugin6::Schema::NestedBlock::LIST;
-    case Nesting::kSet: return tfplugin6::Schema::NestedBlock::SET;
-    case Nesting::kMap: return tfplugin6::Schema::NestedBlock::MAP;
+    case Nesting::kSingle:
+      return tfplugin6::Schema::NestedBlock::SINGLE;
+    case Nesting::kList:
+      return tfplugin6::Schema::NestedBlock::LIST;
+    case Nesting::kSet:
+      return tfplugin6::Schema::NestedBlock::SET;
+    case Nesting::kMap:
+      return tfplugin6::Schema::NestedBlock::MAP;
   }
   return tfplugin6::Schema::NestedBlock::INVALID;
 }
@@ -61,8 +69,8 @@ void Fill(const framework::Attribute& attribute, tfplugin6::Schema::Attribute* o
   out->set_write_only(options.write_only);
 }
 
-void Fill(const std::vector<framework::Attribute>& attributes, const std::vector<framework::Block>& blocks,
-          Block* out);
+void Fill(const std::vector<framework::Attribute>& attributes,
+          const std::vector<framework::Block>& blocks, Block* out);
 
 void Fill(const framework::Block& block, tfplugin6::Schema::NestedBlock* out) {
   out->set_type_name(block.name);
@@ -74,8 +82,8 @@ void Fill(const framework::Block& block, tfplugin6::Schema::NestedBlock* out) {
   Fill(block.attributes, block.blocks, out->mutable_block());
 }
 
-void Fill(const std::vector<framework::Attribute>& attributes, const std::vector<framework::Block>& blocks,
-          Block* out) {
+void Fill(const std::vector<framework::Attribute>& attributes,
+          const std::vector<framework::Block>& blocks, Block* out) {
   for (const auto& attribute : attributes) Fill(attribute, out->add_attributes());
   for (const auto& block : blocks) Fill(block, out->add_block_types());
 }
@@ -132,9 +140,15 @@ tfplugin6::AttributePath ToProto(const cty::Path& path) {
   for (const cty::Step& step : path.steps()) {
     auto* to = out.add_steps();
     switch (step.kind) {
-      case cty::Step::Kind::kAttribute: to->set_attribute_name(ToUtf8(step.name)); break;
-      case cty::Step::Kind::kKey: to->set_element_key_string(ToUtf8(step.name)); break;
-      case cty::Step::Kind::kIndex: to->set_element_key_int(step.index); break;
+      case cty::Step::Kind::kAttribute:
+        to->set_attribute_name(ToUtf8(step.name));
+        break;
+      case cty::Step::Kind::kKey:
+        to->set_element_key_string(ToUtf8(step.name));
+        break;
+      case cty::Step::Kind::kIndex:
+        to->set_element_key_int(step.index);
+        break;
     }
   }
   return out;
@@ -142,11 +156,13 @@ tfplugin6::AttributePath ToProto(const cty::Path& path) {
 
 tfplugin6::Diagnostic ToProto(const framework::Diagnostic& diagnostic) {
   tfplugin6::Diagnostic out;
-  out.set_severity(diagnostic.severity == framework::Severity::kError ? tfplugin6::Diagnostic::ERROR
-                                                                      : tfplugin6::Diagnostic::WARNING);
+  out.set_severity(diagnostic.severity == framework::Severity::kError
+                       ? tfplugin6::Diagnostic::ERROR
+                       : tfplugin6::Diagnostic::WARNING);
   out.set_summary(ToUtf8(diagnostic.summary));
   out.set_detail(ToUtf8(diagnostic.detail));
-  if (diagnostic.path && !diagnostic.path->empty()) *out.mutable_attribute() = ToProto(*diagnostic.path);
+  if (diagnostic.path && !diagnostic.path->empty())
+    *out.mutable_attribute() = ToProto(*diagnostic.path);
   return out;
 }
 
@@ -164,7 +180,8 @@ base::Error Named(base::Error error, std::string_view what) {
 base::Result<cty::Value> FromProto(const tfplugin6::DynamicValue& value, const cty::Type& type,
                                    std::string_view what) {
   if (value.msgpack().empty() && value.json().empty()) return cty::Value::Null();
-  auto decoded = value.msgpack().empty() ? cty::DecodeJson(value.json(), type) : cty::DecodeMsgpack(value.msgpack(), type);
+  auto decoded = value.msgpack().empty() ? cty::DecodeJson(value.json(), type)
+                                         : cty::DecodeMsgpack(value.msgpack(), type);
   if (!decoded) return base::Err(Named(std::move(decoded).error(), what));
   return decoded;
 }
@@ -177,7 +194,8 @@ base::Status ToProto(const cty::Value& value, const cty::Type& type, std::string
   return base::Ok();
 }
 
-base::Result<cty::Value> FromProto(const tfplugin6::ResourceIdentityData& data, const cty::Type& type) {
+base::Result<cty::Value> FromProto(const tfplugin6::ResourceIdentityData& data,
+                                   const cty::Type& type) {
   return FromProto(data.identity_data(), type, "identity");
 }
 
@@ -190,9 +208,11 @@ std::string ToUtf8(std::string_view text) {
   if (base::IsUtf8(text)) return std::string(text);
   std::string out;
   for (size_t at = 0; at < text.size();) {
-    // The longest valid sequence that starts here; a valid one has 1 to 4 bytes, and no valid one begins another.
+    // The longest valid sequence that starts here; a valid one has 1 to 4 bytes, and no valid one
+    // begins another.
     size_t length = 1;
-    while (length <= 4 && at + length <= text.size() && !base::IsUtf8(text.substr(at, length))) ++length;
+    while (length <= 4 && at + length <= text.size() && !base::IsUtf8(text.substr(at, length)))
+      ++length;
     if (length > 4 || at + length > text.size()) {
       out += "\xef\xbf\xbd";
       ++at;

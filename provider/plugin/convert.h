@@ -1,6 +1,7 @@
 #pragma once
 
-// Protocol messages ⇄ the framework's types. Text that leaves is always valid UTF-8: hosts refuse a whole answer otherwise.
+// Protocol messages ⇄ the framework's types. Text that leaves is always valid UTF-8: hosts refuse a
+// whole answer otherwise.
 
 #include <string>
 #include <string_view>
@@ -24,15 +25,17 @@ tfplugin6::AttributePath ToProto(const cty::Path& path);
 tfplugin6::Diagnostic ToProto(const framework::Diagnostic& diagnostic);
 void Append(const framework::Diagnostics& from, ProtoDiagnostics& to);
 
-/// Reads a value of `type` from MessagePack, else JSON; a value with neither is null. `what` names it in the message.
-/// Error: kInvalidArgument.
-base::Result<cty::Value> FromProto(const tfplugin6::DynamicValue& value, const cty::Type& type, std::string_view what);
+/// Reads a value of `type` from MessagePack, else JSON; a value with neither is null. `what` names
+/// it in the message. Error: kInvalidArgument.
+base::Result<cty::Value> FromProto(const tfplugin6::DynamicValue& value, const cty::Type& type,
+                                   std::string_view what);
 /// Writes MessagePack. Error: kInternal where the value does not have the type.
 base::Status ToProto(const cty::Value& value, const cty::Type& type, std::string_view what,
                      tfplugin6::DynamicValue* out);
 
 /// Identity data; null where there is none.
-base::Result<cty::Value> FromProto(const tfplugin6::ResourceIdentityData& data, const cty::Type& type);
+base::Result<cty::Value> FromProto(const tfplugin6::ResourceIdentityData& data,
+                                   const cty::Type& type);
 
 framework::ClientCapabilities FromProto(const tfplugin6::ClientCapabilities& capabilities);
 

@@ -22,7 +22,8 @@ namespace {
 
 constexpr int kMaxFrames = 40;
 
-// Prepared at the start: inside a signal handler nothing may be allocated. It lives as long as the process.
+// Prepared at the start: inside a signal handler nothing may be allocated. It lives as long as the
+// process.
 std::array<char, 128> program_name{};
 std::array<char, 128> file_to_remove{};
 std::array<char, 128> folder_to_remove{};
@@ -54,7 +55,8 @@ _Unwind_Reason_Code PutFrame(_Unwind_Context* context, void* counter) {
   if (left-- <= 0) return _URC_END_OF_STACK;
   Put("  at ");
   // Offsets into the program, as addr2line takes them wherever the program was loaded.
-  PutHex(static_cast<uintptr_t>(_Unwind_GetIP(context)) - reinterpret_cast<uintptr_t>(&__ehdr_start));
+  PutHex(static_cast<uintptr_t>(_Unwind_GetIP(context)) -
+         reinterpret_cast<uintptr_t>(&__ehdr_start));
   Put("\n");
   return _URC_NO_REASON;
 }
@@ -86,11 +88,16 @@ void Copy(const std::string& text, std::array<char, kSize>& to) {
 
 std::string_view SignalName(int signal) {
   switch (signal) {
-    case SIGSEGV: return "SIGSEGV (invalid memory access)";
-    case SIGBUS: return "SIGBUS (bad memory access)";
-    case SIGFPE: return "SIGFPE (arithmetic error)";
-    case SIGILL: return "SIGILL (illegal instruction)";
-    default: return "SIGABRT (aborted)";
+    case SIGSEGV:
+      return "SIGSEGV (invalid memory access)";
+    case SIGBUS:
+      return "SIGBUS (bad memory access)";
+    case SIGFPE:
+      return "SIGFPE (arithmetic error)";
+    case SIGILL:
+      return "SIGILL (illegal instruction)";
+    default:
+      return "SIGABRT (aborted)";
   }
 }
 
@@ -129,7 +136,8 @@ void InstallCrashText(const std::string& program) {
   action.sa_handler = &OnFatalSignal;
   action.sa_flags = SA_RESETHAND | SA_NODEFER;
   sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+    sigaction(signal, &action, nullptr);
 }
 
 void RemoveAtCrash(const std::string& file) {

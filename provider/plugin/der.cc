@@ -12,7 +12,8 @@ std::string Element(unsigned char tag, std::string_view content) {
     out += static_cast<char>(content.size());
   } else {
     std::string length;
-    for (size_t rest = content.size(); rest > 0; rest >>= 8) length.insert(length.begin(), static_cast<char>(rest & 0xff));
+    for (size_t rest = content.size(); rest > 0; rest >>= 8)
+      length.insert(length.begin(), static_cast<char>(rest & 0xff));
     out += static_cast<char>(0x80 | length.size());
     out += length;
   }
@@ -38,8 +39,8 @@ std::string Time(std::time_t time) {
   std::tm utc{};
   gmtime_r(&time, &utc);
   const int year = utc.tm_year + 1900;
-  const std::string rest = fmt::format("{:02}{:02}{:02}{:02}{:02}Z", utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
-                                       utc.tm_sec);
+  const std::string rest = fmt::format("{:02}{:02}{:02}{:02}{:02}Z", utc.tm_mon + 1, utc.tm_mday,
+                                       utc.tm_hour, utc.tm_min, utc.tm_sec);
   if (year < 2050) return Element(0x17, fmt::format("{:02}{}", year % 100, rest));
   return Element(0x18, fmt::format("{:04}{}", year, rest));
 }

@@ -52,16 +52,18 @@ int Port(std::string_view text) {
 
 std::string Upper(std::string_view text) {
   std::string upper(text);
-  for (char& c : upper) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (char& c : upper)
+    c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return upper;
 }
 
-// The host hides what its own variables do not ask for, so the most verbose of them is what somebody may read.
+// The host hides what its own variables do not ask for, so the most verbose of them is what
+// somebody may read.
 std::optional<base::Level> LogLevel(const Variables& variables, std::string_view provider_name) {
   std::optional<base::Level> level;
   bool spoken = false;
-  for (const std::string& name :
-       {std::string("TF_LOG"), std::string("TF_LOG_PROVIDER"), "TF_LOG_PROVIDER_" + Upper(provider_name)}) {
+  for (const std::string& name : {std::string("TF_LOG"), std::string("TF_LOG_PROVIDER"),
+                                  "TF_LOG_PROVIDER_" + Upper(provider_name)}) {
     const std::string word = Upper(Get(variables, name));
     if (word.empty()) continue;
     spoken = true;
@@ -83,7 +85,8 @@ Environment ReadEnvironment(const char* const* environment, std::string_view pro
   result.client_certificate = Get(variables, "PLUGIN_CLIENT_CERT");
   result.min_port = Port(Get(variables, "PLUGIN_MIN_PORT"));
   result.max_port = Port(Get(variables, "PLUGIN_MAX_PORT"));
-  if (result.min_port == 0 || result.max_port < result.min_port) result.min_port = result.max_port = 0;
+  if (result.min_port == 0 || result.max_port < result.min_port)
+    result.min_port = result.max_port = 0;
   result.names_multiplexing = variables.count("PLUGIN_MULTIPLEX_GRPC") > 0;
   result.socket_folder = Get(variables, "PLUGIN_UNIX_SOCKET_DIR");
   result.socket_group = Get(variables, "PLUGIN_UNIX_SOCKET_GROUP");
@@ -106,12 +109,13 @@ std::string_view NetworkName(const Endpoint& endpoint) {
 }
 }  // namespace
 
-std::string HandshakeLine(const Endpoint& endpoint, std::string_view certificate_der, bool names_multiplexing) {
+std::string HandshakeLine(const Endpoint& endpoint, std::string_view certificate_der,
+                          bool names_multiplexing) {
   std::string certificate = base::Base64Encode(certificate_der);
   // The host decodes without padding and refuses '='.
   while (certificate.ends_with('=')) certificate.pop_back();
-  return fmt::format("1|{}|{}|{}|grpc|{}{}\n", kProtocolVersion, NetworkName(endpoint), endpoint.address,
-                     certificate, names_multiplexing ? "|false" : "");
+  return fmt::format("1|{}|{}|{}|grpc|{}{}\n", kProtocolVersion, NetworkName(endpoint),
+                     endpoint.address, certificate, names_multiplexing ? "|false" : "");
 }
 
 std::string ReattachJson(std::string_view address, int pid, const Endpoint& endpoint) {
@@ -138,7 +142,8 @@ std::string ReattachText(std::string_view json) {
     }
   }
   return fmt::format(
-      "Provider started. To use it, set this variable where terraform or tofu runs (Ctrl-C here ends it):\n\n"
+      "Provider started. To use it, set this variable where terraform or tofu runs (Ctrl-C here "
+      "ends it):\n\n"
       "\tTF_REATTACH_PROVIDERS='{}'\n\n",
       quoted);
 }

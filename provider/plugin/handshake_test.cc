@@ -7,7 +7,8 @@
 namespace sless::plugin {
 namespace {
 
-constexpr const char* kCookie = "TF_PLUGIN_MAGIC_COOKIE=d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2";
+constexpr const char* kCookie =
+    "TF_PLUGIN_MAGIC_COOKIE=d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2";
 
 Environment Read(std::vector<const char*> entries) {
   entries.push_back(nullptr);
@@ -15,8 +16,9 @@ Environment Read(std::vector<const char*> entries) {
 }
 
 TEST(ReadEnvironment, TakesWhatTheHostSets) {
-  const Environment e = Read({kCookie, "PLUGIN_PROTOCOL_VERSIONS=6,5", "PLUGIN_MIN_PORT=10000", "PLUGIN_MAX_PORT=25000",
-                              "PLUGIN_CLIENT_CERT=-----BEGIN\nA=B\n", "TMPDIR=/var/tmp", "HOME=/root"});
+  const Environment e = Read({kCookie, "PLUGIN_PROTOCOL_VERSIONS=6,5", "PLUGIN_MIN_PORT=10000",
+                              "PLUGIN_MAX_PORT=25000", "PLUGIN_CLIENT_CERT=-----BEGIN\nA=B\n",
+                              "TMPDIR=/var/tmp", "HOME=/root"});
   EXPECT_TRUE(e.cookie_matches);
   EXPECT_EQ(e.protocol_versions, "6,5");
   EXPECT_EQ(e.min_port, 10000);
@@ -38,12 +40,17 @@ struct CookieCase {
   bool ok;
 };
 TEST(ReadEnvironment, ComparesTheWholeCookie) {
-  for (const auto& [entry, ok] : std::vector<CookieCase>{
-           {kCookie, true},
-           {"TF_PLUGIN_MAGIC_COOKIE=", false},
-           {"TF_PLUGIN_MAGIC_COOKIE=d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b", false},
-           {"TF_PLUGIN_MAGIC_COOKIE=d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2 ", false},
-           {"TF_PLUGIN_MAGIC_COOKI=d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2", false}}) {
+  for (
+      const auto& [entry, ok] : std::vector<CookieCase>{
+          {kCookie, true},
+          {"TF_PLUGIN_MAGIC_COOKIE=", false},
+          {"TF_PLUGIN_MAGIC_COOKIE=d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b",
+           false},
+          {"TF_PLUGIN_MAGIC_COOKIE="
+           "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2 ",
+           false},
+          {"TF_PLUGIN_MAGIC_COOKI=d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2",
+           false}}) {
     EXPECT_EQ(Read({entry}).cookie_matches, ok) << entry;
   }
 }
@@ -73,17 +80,18 @@ struct LogCase {
 };
 TEST(ReadEnvironment, TakesTheMostVerboseLogLevel) {
   using base::Level;
-  for (const auto& c : std::vector<LogCase>{{{}, Level::kWarn},
-                                            {{"TF_LOG="}, Level::kWarn},
-                                            {{"TF_LOG=debug"}, Level::kDebug},
-                                            {{"TF_LOG=JSON"}, Level::kTrace},
-                                            {{"TF_LOG=whatever"}, Level::kTrace},
-                                            {{"TF_LOG=OFF"}, std::nullopt},
-                                            {{"TF_LOG=off", "TF_LOG_PROVIDER=INFO"}, Level::kInfo},
-                                            {{"TF_LOG=ERROR"}, Level::kError},
-                                            {{"TF_LOG=ERROR", "TF_LOG_PROVIDER_MY_CLOUD=TRACE"}, Level::kTrace},
-                                            {{"TF_LOG_PROVIDER_OTHER=TRACE"}, Level::kWarn},
-                                            {{"TF_LOG_PROVIDER=WARN", "TF_LOG_PROVIDER_MY_CLOUD=ERROR"}, Level::kWarn}}) {
+  for (const auto& c : std::vector<LogCase>{
+           {{}, Level::kWarn},
+           {{"TF_LOG="}, Level::kWarn},
+           {{"TF_LOG=debug"}, Level::kDebug},
+           {{"TF_LOG=JSON"}, Level::kTrace},
+           {{"TF_LOG=whatever"}, Level::kTrace},
+           {{"TF_LOG=OFF"}, std::nullopt},
+           {{"TF_LOG=off", "TF_LOG_PROVIDER=INFO"}, Level::kInfo},
+           {{"TF_LOG=ERROR"}, Level::kError},
+           {{"TF_LOG=ERROR", "TF_LOG_PROVIDER_MY_CLOUD=TRACE"}, Level::kTrace},
+           {{"TF_LOG_PROVIDER_OTHER=TRACE"}, Level::kWarn},
+           {{"TF_LOG_PROVIDER=WARN", "TF_LOG_PROVIDER_MY_CLOUD=ERROR"}, Level::kWarn}}) {
     EXPECT_EQ(Read(c.entries).log_level, c.want) << (c.entries.empty() ? "" : c.entries.back());
   }
 }
@@ -105,8 +113,14 @@ struct LineCase {
 };
 TEST(HandshakeLine, HasTheFormThatHostsRead) {
   for (const auto& c : std::vector<LineCase>{
-           {{Endpoint::Network::kUnix, "/tmp/a/rpc.sock"}, "", false, "1|6|unix|/tmp/a/rpc.sock|grpc|\n"},
-           {{Endpoint::Network::kTcp, "127.0.0.1:10001"}, "", false, "1|6|tcp|127.0.0.1:10001|grpc|\n"},
+           {{Endpoint::Network::kUnix, "/tmp/a/rpc.sock"},
+            "",
+            false,
+            "1|6|unix|/tmp/a/rpc.sock|grpc|\n"},
+           {{Endpoint::Network::kTcp, "127.0.0.1:10001"},
+            "",
+            false,
+            "1|6|tcp|127.0.0.1:10001|grpc|\n"},
            // One, two and no bytes over: never padded.
            {{Endpoint::Network::kUnix, "/s"}, "abcd", false, "1|6|unix|/s|grpc|YWJjZA\n"},
            {{Endpoint::Network::kUnix, "/s"}, "abcde", false, "1|6|unix|/s|grpc|YWJjZGU\n"},
@@ -117,10 +131,10 @@ TEST(HandshakeLine, HasTheFormThatHostsRead) {
 }
 
 TEST(Reattach, IsOneVariableForAShell) {
-  const std::string json = ReattachJson("sless/sless", 42, {Endpoint::Network::kUnix, "/tmp/it's/rpc.sock"});
-  EXPECT_EQ(json,
-            R"({"sless/sless":{"Protocol":"grpc","ProtocolVersion":6,"Pid":42,"Test":true,)"
-            R"("Addr":{"Network":"unix","String":"/tmp/it's/rpc.sock"}}})");
+  const std::string json =
+      ReattachJson("sless/sless", 42, {Endpoint::Network::kUnix, "/tmp/it's/rpc.sock"});
+  EXPECT_EQ(json, R"({"sless/sless":{"Protocol":"grpc","ProtocolVersion":6,"Pid":42,"Test":true,)"
+                  R"("Addr":{"Network":"unix","String":"/tmp/it's/rpc.sock"}}})");
   const std::string text = ReattachText(json);
   EXPECT_NE(text.find("\tTF_REATTACH_PROVIDERS='{\"sless/sless\""), std::string::npos) << text;
   EXPECT_NE(text.find(R"(it'"'"'s)"), std::string::npos) << text;

@@ -53,7 +53,9 @@ TEST(AutoMtls, MakesWhatHostsAccept) {
   const auto* der = reinterpret_cast<const unsigned char*>(identity->certificate_der.data());
   X509* certificate = d2i_X509(nullptr, &der, static_cast<long>(identity->certificate_der.size()));
   ASSERT_NE(certificate, nullptr);
-  EXPECT_EQ(X509_check_host(certificate, "localhost", 0, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, nullptr), 1);
+  EXPECT_EQ(
+      X509_check_host(certificate, "localhost", 0, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, nullptr),
+      1);
   EXPECT_EQ(X509_check_host(certificate, "example.com", 0, 0, nullptr), 0);
 
   std::time_t half_minute_ago = std::time(nullptr) - 30;
@@ -87,12 +89,15 @@ TEST(AutoMtls, EveryRunHasAKeyOfItsOwn) {
 
 TEST(AutoMtls, ChecksTheHostsCertificate) {
   EXPECT_TRUE(CheckCertificate(testing::MakeHostIdentity().certificate_pem).has_value());
-  for (const std::string& bad : {std::string("x"), std::string("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
-                                 testing::MakeHostIdentity().key_pem, std::string(1 << 16, '-')}) {
+  for (const std::string& bad :
+       {std::string("x"),
+        std::string("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+        testing::MakeHostIdentity().key_pem, std::string(1 << 16, '-')}) {
     const auto status = CheckCertificate(bad);
     ASSERT_FALSE(status.has_value());
     EXPECT_EQ(status.error().code, base::Code::kInvalidArgument);
-    EXPECT_EQ(status.error().message.find(bad.substr(0, 40)), bad.size() < 3 ? status.error().message.find(bad) : std::string::npos);
+    EXPECT_EQ(status.error().message.find(bad.substr(0, 40)),
+              bad.size() < 3 ? status.error().message.find(bad) : std::string::npos);
   }
 }
 
@@ -110,10 +115,17 @@ TEST(Der, HasTheShortestForm) {
            {der::Sequence(std::string(127, 'a')), "\x30\x7f" + std::string(127, 'a')},
            {der::Sequence(std::string(128, 'a')), "\x30\x81\x80" + std::string(128, 'a')},
            {der::OctetString(std::string(300, 'a')), "\x04\x82\x01\x2c" + std::string(300, 'a')},
-           {der::Time(0), "\x17\x0d" "700101000000Z"},
-           {der::Time(2524607999), "\x17\x0d" "491231235959Z"},
-           {der::Time(2524608000), "\x18\x0f" "20500101000000Z"},
-           {der::Pem("X", std::string(49, '\0')), "-----BEGIN X-----\n" + std::string(64, 'A') + "\nAA==\n-----END X-----\n"}}) {
+           {der::Time(0),
+            "\x17\x0d"
+            "700101000000Z"},
+           {der::Time(2524607999),
+            "\x17\x0d"
+            "491231235959Z"},
+           {der::Time(2524608000),
+            "\x18\x0f"
+            "20500101000000Z"},
+           {der::Pem("X", std::string(49, '\0')),
+            "-----BEGIN X-----\n" + std::string(64, 'A') + "\nAA==\n-----END X-----\n"}}) {
     EXPECT_EQ(got, want);
   }
 }
@@ -175,7 +187,9 @@ TEST(SocketFolder, GivesTheSocketToAGroup) {
 TEST(RunningCalls, StopsThoseThatRunAndNoLaterOnes) {
   RunningCalls calls;
   auto first = calls.Begin([] { return false; });
-  { auto ended = calls.Begin([] { return false; }); }
+  {
+    auto ended = calls.Begin([] { return false; });
+  }
   EXPECT_EQ(calls.size(), 1U);
   calls.StopAll();
   EXPECT_TRUE(first.stop_token().stop_requested());
@@ -223,13 +237,17 @@ struct Utf8Case {
   std::string want;
 };
 TEST(Convert, TextsAreAlwaysUtf8) {
-  for (const auto& [in, want] : std::vector<Utf8Case>{{"plain", "plain"},
-                                                      {"größe €", "größe €"},
-                                                      {"a\xff" "b", "a\xef\xbf\xbd" "b"},
-                                                      {"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd"},
-                                                      {"\xe2\x82\xac\xe2", "\xe2\x82\xac\xef\xbf\xbd"},
-                                                      {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
-                                                      {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"}}) {
+  for (const auto& [in, want] :
+       std::vector<Utf8Case>{{"plain", "plain"},
+                             {"größe €", "größe €"},
+                             {"a\xff"
+                              "b",
+                              "a\xef\xbf\xbd"
+                              "b"},
+                             {"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd"},
+                             {"\xe2\x82\xac\xe2", "\xe2\x82\xac\xef\xbf\xbd"},
+                             {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+                             {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"}}) {
     EXPECT_EQ(ToUtf8(in), want);
   }
 }
@@ -263,9 +281,15 @@ TEST(Convert, SchemaHasEveryFlag) {
       .version = 3,
       .description = "D",
       .attributes = {{"a", String(), {.required = true, .sensitive = true, .description = "*A*"}},
-                     {"b", ListNested({{"c", Int64(), {.optional = true, .computed = true}}}), {.optional = true}},
-                     {"w", MapOf(Type::String()), {.optional = true, .write_only = true, .deprecation = "use a"}}},
-      .blocks = {{.name = "timeouts", .nesting = Nesting::kSingle, .attributes = {{"create", String(), {.optional = true}}}},
+                     {"b",
+                      ListNested({{"c", Int64(), {.optional = true, .computed = true}}}),
+                      {.optional = true}},
+                     {"w",
+                      MapOf(Type::String()),
+                      {.optional = true, .write_only = true, .deprecation = "use a"}}},
+      .blocks = {{.name = "timeouts",
+                  .nesting = Nesting::kSingle,
+                  .attributes = {{"create", String(), {.optional = true}}}},
                  {.name = "rule", .nesting = Nesting::kSet, .min_items = 1, .max_items = 4}}};
   const auto proto = ToProto(schema);
   EXPECT_EQ(proto.version(), 3);

@@ -32,16 +32,18 @@ base::Result<std::unique_ptr<ProcessEvents>> ProcessEvents::Make(Options options
     signal(SIGINT, SIG_IGN);
   }
   if (const int error = pthread_sigmask(SIG_BLOCK, &taken, nullptr); error != 0) {
-    return base::Err(base::Code::kInternal, fmt::format("cannot block signals: {}", std::strerror(error)));
+    return base::Err(base::Code::kInternal,
+                     fmt::format("cannot block signals: {}", std::strerror(error)));
   }
   events->signal_fd_ = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
   events->request_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (events->signal_fd_ < 0 || events->request_fd_ < 0) {
-    return base::Err(base::Code::kInternal, fmt::format("cannot wait for signals: {}", std::strerror(errno)));
+    return base::Err(base::Code::kInternal,
+                     fmt::format("cannot wait for signals: {}", std::strerror(errno)));
   }
   if (options.watch_host) {
-    // pidfd_open sets close-on-exec by itself. Not prctl(PR_SET_PDEATHSIG): that fires when the thread ends that
-    // started us, which a Go host may do at any time.
+    // pidfd_open sets close-on-exec by itself. Not prctl(PR_SET_PDEATHSIG): that fires when the
+    // thread ends that started us, which a Go host may do at any time.
     events->host_fd_ = static_cast<int>(syscall(SYS_pidfd_open, events->host_pid_, 0));
   }
   return events;
@@ -62,7 +64,8 @@ void ProcessEvents::RequestShutdown() {
 bool ProcessEvents::HostDied() const { return watch_host_ && getppid() != host_pid_; }
 
 EndReason ProcessEvents::Wait(std::chrono::milliseconds limit) {
-  std::array<pollfd, 3> fds{{{request_fd_, POLLIN, 0}, {signal_fd_, POLLIN, 0}, {host_fd_, POLLIN, 0}}};
+  std::array<pollfd, 3> fds{
+      {{request_fd_, POLLIN, 0}, {signal_fd_, POLLIN, 0}, {host_fd_, POLLIN, 0}}};
   const int n = poll(fds.data(), fds.size(), static_cast<int>(limit.count()));
   if (n > 0) {
     if (fds[0].revents != 0) return EndReason::kShutdownRpc;

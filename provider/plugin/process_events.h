@@ -17,8 +17,8 @@ class ProcessEvents {
     bool end_on_interrupt = false;  ///< SIGINT ends too (a developer's Ctrl-C); else it is ignored
     bool watch_host = true;         ///< the death of the parent process ends
   };
-  /// Ignores SIGPIPE, takes SIGTERM (and SIGINT) out of normal delivery. To be called in main before any thread is started,
-  /// as threads inherit the mask. Error: kInternal.
+  /// Ignores SIGPIPE, takes SIGTERM (and SIGINT) out of normal delivery. To be called in main
+  /// before any thread is started, as threads inherit the mask. Error: kInternal.
   static base::Result<std::unique_ptr<ProcessEvents>> Make(Options options);
   ~ProcessEvents();
   ProcessEvents(const ProcessEvents&) = delete;

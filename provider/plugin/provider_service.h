@@ -24,8 +24,9 @@ struct LogSink {
   std::optional<base::Level> least = base::Level::kWarn;  ///< nothing: no lines at all
 };
 
-/// Thread safety: gRPC calls the service from many threads. All references must outlive the service and its server.
-std::unique_ptr<grpc::Service> MakeProviderService(framework::engine::Engine& engine, RunningCalls& calls,
-                                                   LogSink log);
+/// Thread safety: gRPC calls the service from many threads. All references must outlive the service
+/// and its server.
+std::unique_ptr<grpc::Service> MakeProviderService(framework::engine::Engine& engine,
+                                                   RunningCalls& calls, LogSink log);
 
 }  // namespace sless::plugin

@@ -36,8 +36,8 @@ class RunningCalls {
     Entries::iterator position_;
   };
 
-  /// Registers a call. `is_cancelled` says whether the host gave the call up; it is asked from other threads while the
-  /// call runs.
+  /// Registers a call. `is_cancelled` says whether the host gave the call up; it is asked from
+  /// other threads while the call runs.
   Call Begin(std::function<bool()> is_cancelled);
 
   /// Asks every call that runs now to stop. Calls that begin later are not concerned.

@@ -27,7 +27,8 @@ using namespace std::chrono_literals;
 using base::Code;
 using base::Err;
 
-// How long running calls may take to end. The host kills 2 s after its Shutdown; a signal comes from a person.
+// How long running calls may take to end. The host kills 2 s after its Shutdown; a signal comes
+// from a person.
 constexpr auto kGraceOfShutdown = 500ms;
 constexpr auto kGraceOfSignal = 5s;
 // How often calls are looked at that the host may have given up.
@@ -52,14 +53,16 @@ struct Parsed {
 std::string HelpText(const Program& program) {
   return fmt::format(
       "terraform-provider-{0} {1}: a provider for Terraform and OpenTofu.\n\n"
-      "Terraform and OpenTofu start this program by themselves; you need not run it. In a configuration:\n\n"
+      "Terraform and OpenTofu start this program by themselves; you need not run it. In a "
+      "configuration:\n\n"
       "  terraform {{\n"
       "    required_providers {{\n"
       "      {0} = {{ source = \"{2}\" }}\n"
       "    }}\n"
       "  }}\n\n"
       "Options:\n"
-      "  --debug    serve until Ctrl-C and print the variable TF_REATTACH_PROVIDERS, which lets terraform use this process\n"
+      "  --debug    serve until Ctrl-C and print the variable TF_REATTACH_PROVIDERS, which lets "
+      "terraform use this process\n"
       "  --version  print the version\n"
       "  --help     print this text\n",
       program.name, program.version, program.address);
@@ -72,7 +75,8 @@ Parsed ParseFlags(int argc, char** argv, const Program& program) {
     // Go programs take one dash or two.
     if (flag.starts_with("--")) flag.remove_prefix(1);
     if (flag == "-version") {
-      WriteAll(STDOUT_FILENO, fmt::format("terraform-provider-{} {}\n", program.name, program.version));
+      WriteAll(STDOUT_FILENO,
+               fmt::format("terraform-provider-{} {}\n", program.name, program.version));
       return {Mode::kDone, 0};
     }
     if (flag == "-help" || flag == "-h") {
@@ -80,8 +84,9 @@ Parsed ParseFlags(int argc, char** argv, const Program& program) {
       return {Mode::kDone, 0};
     }
     if (flag != "-debug") {
-      WriteAll(STDERR_FILENO, fmt::format("terraform-provider-{}: unknown argument {:?}, see --help\n", program.name,
-                                          std::string_view(argv[i])));
+      WriteAll(STDERR_FILENO,
+               fmt::format("terraform-provider-{}: unknown argument {:?}, see --help\n",
+                           program.name, std::string_view(argv[i])));
       return {Mode::kDone, 2};
     }
     parsed.mode = Mode::kDebug;
@@ -113,7 +118,8 @@ class Run {
       : program_(program), factory_(factory), environment_(std::move(environment)), debug_(debug) {}
 
   base::Result<int> Execute() {
-    ASSIGN_OR_RETURN(events_, ProcessEvents::Make({.end_on_interrupt = debug_, .watch_host = !debug_}));
+    ASSIGN_OR_RETURN(events_,
+                     ProcessEvents::Make({.end_on_interrupt = debug_, .watch_host = !debug_}));
     ASSIGN_OR_RETURN(Listening listening, Listen());
     Announce(listening);
     return WaitAndStop(listening);
@@ -124,7 +130,8 @@ class Run {
     auto folder = SocketFolder::Make(Parents(), "tfp-" + program_.name + "-");
     if (folder) {
       RemoveAtCrash((*folder)->socket_path());
-      ASSIGN_OR_RETURN(Listening listening, Start({Endpoint::Network::kUnix, (*folder)->socket_path()}));
+      ASSIGN_OR_RETURN(Listening listening,
+                       Start({Endpoint::Network::kUnix, (*folder)->socket_path()}));
       RETURN_IF_ERROR((*folder)->SetAccess(environment_.socket_group));
       listening.folder = std::move(*folder);
       return listening;
@@ -144,8 +151,8 @@ class Run {
       auto listening = Start({Endpoint::Network::kTcp, fmt::format("127.0.0.1:{}", port)});
       if (listening || listening.error().code != Code::kUnavailable) return listening;
     }
-    return Err(Code::kUnavailable, fmt::format("no free port on 127.0.0.1 between {} and {}", environment_.min_port,
-                                               environment_.max_port));
+    return Err(Code::kUnavailable, fmt::format("no free port on 127.0.0.1 between {} and {}",
+                                               environment_.min_port, environment_.max_port));
   }
 
   bool WantsTls() const { return !debug_ && !environment_.client_certificate.empty(); }
@@ -189,9 +196,11 @@ class Run {
       listening.server->StopCancelledCalls();
     }
     listening.server->StopCalls();
-    // First of all: a host kills who takes longer than 2 s, and on a busy machine that is not much. Connections stay.
+    // First of all: a host kills who takes longer than 2 s, and on a busy machine that is not much.
+    // Connections stay.
     if (listening.folder) listening.folder->Remove();
-    const bool stopped = listening.server->Stop(reason == EndReason::kSignal ? kGraceOfSignal : kGraceOfShutdown);
+    const bool stopped =
+        listening.server->Stop(reason == EndReason::kSignal ? kGraceOfSignal : kGraceOfShutdown);
     // A call that does not end would keep us here for ever: nobody waits for it any more.
     if (!stopped) _exit(0);
     return 0;
@@ -207,17 +216,19 @@ class Run {
 
 }  // namespace
 
-int Serve(int argc, char** argv, char** environment, const Program& program, const ProviderFactory& factory) {
+int Serve(int argc, char** argv, char** environment, const Program& program,
+          const ProviderFactory& factory) {
   const Parsed parsed = ParseFlags(argc, argv, program);
   if (parsed.mode == Mode::kDone) return parsed.exit_code;
   const bool debug = parsed.mode == Mode::kDebug;
 
   Environment read = ReadEnvironment(environment, program.name);
   if (!debug && !read.cookie_matches) {
-    WriteAll(STDERR_FILENO,
-             fmt::format("terraform-provider-{0} is a plugin: Terraform and OpenTofu start it, it does nothing by itself.\n"
-                         "Name it in a configuration (source = \"{1}\") and run terraform or tofu, or see --help.\n",
-                         program.name, program.address));
+    WriteAll(STDERR_FILENO, fmt::format("terraform-provider-{0} is a plugin: Terraform and "
+                                        "OpenTofu start it, it does nothing by itself.\n"
+                                        "Name it in a configuration (source = \"{1}\") and run "
+                                        "terraform or tofu, or see --help.\n",
+                                        program.name, program.address));
     return 1;
   }
   InstallCrashText(fmt::format("terraform-provider-{} {}", program.name, program.version));
@@ -225,7 +236,8 @@ int Serve(int argc, char** argv, char** environment, const Program& program, con
 
   const auto result = Run(program, factory, std::move(read), debug).Execute();
   if (result) return *result;
-  WriteAll(STDERR_FILENO, fmt::format("terraform-provider-{} cannot start: {}\n", program.name, result.error().message));
+  WriteAll(STDERR_FILENO, fmt::format("terraform-provider-{} cannot start: {}\n", program.name,
+                                      result.error().message));
   return 1;
 }
 

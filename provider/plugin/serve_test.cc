@@ -1,4 +1,5 @@
-// The whole process, started as a host starts it. This test program is also the plugin: see main below.
+// The whole process, started as a host starts it. This test program is also the plugin: see main
+// below.
 
 #include "provider/plugin/serve.h"
 
@@ -60,7 +61,8 @@ class ServeTest : public ::testing::Test {
             {"TMPDIR", temp_},
             {"ASAN_OPTIONS", "handle_segv=0:handle_abort=0:detect_leaks=0"}};
   }
-  std::unique_ptr<Child> Start(const Child::Variables& variables, const std::vector<std::string>& arguments = {}) {
+  std::unique_ptr<Child> Start(const Child::Variables& variables,
+                               const std::vector<std::string>& arguments = {}) {
     auto child = Child::Start(ThisProgram(), arguments, variables);
     EXPECT_TRUE(child.has_value());
     return std::move(*child);
@@ -75,14 +77,16 @@ class ServeTest : public ::testing::Test {
     return child;
   }
   std::shared_ptr<grpc::Channel> Channel() const {
-    return testing::Connect(handshake_.network == "unix" ? "unix:" + handshake_.address : handshake_.address,
-                            handshake_.certificate_der.empty() ? nullptr : &host_, handshake_.certificate_der);
+    return testing::Connect(
+        handshake_.network == "unix" ? "unix:" + handshake_.address : handshake_.address,
+        handshake_.certificate_der.empty() ? nullptr : &host_, handshake_.certificate_der);
   }
   static bool CanCall(const std::shared_ptr<grpc::Channel>& channel) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kLimit);
     tfplugin6::GetProviderSchema::Response response;
-    const auto status = tfplugin6::Provider::NewStub(channel)->GetProviderSchema(&context, {}, &response);
+    const auto status =
+        tfplugin6::Provider::NewStub(channel)->GetProviderSchema(&context, {}, &response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return status.ok() && response.resource_schemas().count("trial_thing") == 1;
   }
@@ -188,7 +192,8 @@ TEST_F(ServeTest, ABrokenClientCertificateIsAStartError) {
   ASSERT_TRUE(child->Wait(kLimit, &status));
   EXPECT_EQ(WEXITSTATUS(status), 1);
   EXPECT_EQ(child->ReadStdout(kLimit), "");
-  EXPECT_THAT(child->ReadStderr(kLimit), HasSubstr("PLUGIN_CLIENT_CERT wants one certificate in PEM form"));
+  EXPECT_THAT(child->ReadStderr(kLimit),
+              HasSubstr("PLUGIN_CLIENT_CERT wants one certificate in PEM form"));
   EXPECT_TRUE(NothingLeft());
 }
 
@@ -213,12 +218,13 @@ struct FlagCase {
   const char* err;
 };
 TEST_F(ServeTest, FlagsNeedNoCookie) {
-  for (const auto& c : std::vector<FlagCase>{{"--version", 0, "terraform-provider-trial 1.2.3\n", ""},
-                                             {"-version", 0, "terraform-provider-trial 1.2.3\n", ""},
-                                             {"--help", 0, "required_providers", ""},
-                                             {"-h", 0, "--debug", ""},
-                                             {"--nonsense", 2, "", "unknown argument \"--nonsense\""},
-                                             {"serve", 2, "", "see --help"}}) {
+  for (const auto& c :
+       std::vector<FlagCase>{{"--version", 0, "terraform-provider-trial 1.2.3\n", ""},
+                             {"-version", 0, "terraform-provider-trial 1.2.3\n", ""},
+                             {"--help", 0, "required_providers", ""},
+                             {"-h", 0, "--debug", ""},
+                             {"--nonsense", 2, "", "unknown argument \"--nonsense\""},
+                             {"serve", 2, "", "see --help"}}) {
     const auto child = Start({{"SLESS_TEST_IS_PLUGIN", "1"}}, {c.flag});
     int status = -1;
     ASSERT_TRUE(child->Wait(kLimit, &status));
@@ -244,8 +250,10 @@ tfplugin6::ApplyResourceChange::Request ApplyRequest(std::string_view act, int64
   tfplugin6::ApplyResourceChange::Request request;
   request.set_type_name("trial_thing");
   const auto type = testing::ThingType();
-  EXPECT_TRUE(ToProto(testing::Thing("n", act, wait_ms, cty::Value::Unknown()), type, "", request.mutable_planned_state()));
-  EXPECT_TRUE(ToProto(testing::Thing("n", act, wait_ms, cty::Value::Null()), type, "", request.mutable_config()));
+  EXPECT_TRUE(ToProto(testing::Thing("n", act, wait_ms, cty::Value::Unknown()), type, "",
+                      request.mutable_planned_state()));
+  EXPECT_TRUE(ToProto(testing::Thing("n", act, wait_ms, cty::Value::Null()), type, "",
+                      request.mutable_config()));
   return request;
 }
 
@@ -257,7 +265,8 @@ TEST_F(ServeTest, ATermSignalLetsARunningApplyReturnItsState) {
   std::jthread apply([&] {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kLimit);
-    status = tfplugin6::Provider::NewStub(channel)->ApplyResourceChange(&context, ApplyRequest("wait", 0), &response);
+    status = tfplugin6::Provider::NewStub(channel)->ApplyResourceChange(
+        &context, ApplyRequest("wait", 0), &response);
   });
   std::this_thread::sleep_for(500ms);
   child->Signal(SIGTERM);
@@ -275,7 +284,9 @@ TEST_F(ServeTest, TheHostsVariablesAreNotInherited) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kLimit);
   tfplugin6::ApplyResourceChange::Response response;
-  ASSERT_TRUE(tfplugin6::Provider::NewStub(Channel())->ApplyResourceChange(&context, ApplyRequest("env", 0), &response).ok());
+  ASSERT_TRUE(tfplugin6::Provider::NewStub(Channel())
+                  ->ApplyResourceChange(&context, ApplyRequest("env", 0), &response)
+                  .ok());
   const auto state = FromProto(response.new_state(), testing::ThingType(), "state");
   ASSERT_TRUE(state.has_value());
   EXPECT_EQ(state->Get("text").AsString(), "gone");
@@ -288,7 +299,8 @@ TEST_F(ServeTest, ShutdownDoesNotWaitForADeafCall) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kLimit);
     tfplugin6::ApplyResourceChange::Response response;
-    tfplugin6::Provider::NewStub(channel)->ApplyResourceChange(&context, ApplyRequest("hang", 15000), &response);
+    tfplugin6::Provider::NewStub(channel)->ApplyResourceChange(
+        &context, ApplyRequest("hang", 15000), &response);
   });
   std::this_thread::sleep_for(500ms);
   const auto began = std::chrono::steady_clock::now();
@@ -331,7 +343,9 @@ TEST_F(ServeTest, EndsWhenTheHostDies) {
 
 TEST_F(ServeTest, DebugModeTellsHowToAttach) {
   // No cookie, no TLS; the host's variables say nothing.
-  const auto child = Start({{"SLESS_TEST_IS_PLUGIN", "1"}, {"TMPDIR", temp_}, {"ASAN_OPTIONS", "detect_leaks=0"}}, {"-debug"});
+  const auto child =
+      Start({{"SLESS_TEST_IS_PLUGIN", "1"}, {"TMPDIR", temp_}, {"ASAN_OPTIONS", "detect_leaks=0"}},
+            {"-debug"});
   std::string text;
   while (text.find("TF_REATTACH_PROVIDERS") == std::string::npos) {
     const std::string line = child->ReadLine(kLimit);
@@ -362,7 +376,9 @@ TEST_F(ServeTest, ACrashIsShownAsHostsExpect) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kLimit);
   tfplugin6::ApplyResourceChange::Response response;
-  EXPECT_FALSE(tfplugin6::Provider::NewStub(channel)->ApplyResourceChange(&context, ApplyRequest("crash", 0), &response).ok());
+  EXPECT_FALSE(tfplugin6::Provider::NewStub(channel)
+                   ->ApplyResourceChange(&context, ApplyRequest("crash", 0), &response)
+                   .ok());
   int status = -1;
   ASSERT_TRUE(child->Wait(kLimit, &status));
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
@@ -380,7 +396,9 @@ TEST_F(ServeTest, LogsJsonLinesThatHostsParse) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kLimit);
   tfplugin6::ApplyResourceChange::Response response;
-  ASSERT_TRUE(tfplugin6::Provider::NewStub(channel)->ApplyResourceChange(&context, ApplyRequest("", 0), &response).ok());
+  ASSERT_TRUE(tfplugin6::Provider::NewStub(channel)
+                  ->ApplyResourceChange(&context, ApplyRequest("", 0), &response)
+                  .ok());
   Shutdown(channel);
   int served = 0;
   int created = 0;
@@ -391,7 +409,8 @@ TEST_F(ServeTest, LogsJsonLinesThatHostsParse) {
     EXPECT_TRUE((*json)["@message"].is_string());
     EXPECT_TRUE((*json)["@level"].is_string());
     EXPECT_THAT((*json)["@timestamp"].get<std::string>(),
-                ::testing::MatchesRegex("[0-9]+-[0-9]+-[0-9]+T[0-9]+:[0-9]+:[0-9]+\\.[0-9][0-9][0-9][0-9][0-9][0-9]Z"));
+                ::testing::MatchesRegex(
+                    "[0-9]+-[0-9]+-[0-9]+T[0-9]+:[0-9]+:[0-9]+\\.[0-9][0-9][0-9][0-9][0-9][0-9]Z"));
     EXPECT_EQ((*json)["tf_rpc"], "ApplyResourceChange");
     EXPECT_EQ((*json)["tf_resource_type"], "trial_thing");
     EXPECT_EQ((*json)["tf_req_id"].get<std::string>().size(), 36U);
@@ -409,7 +428,8 @@ TEST_F(ServeTest, FilesAreClosedOnExecAndStdoutIsSilent) {
   const auto child = StartServing(HostVariables());
   EXPECT_TRUE(CanCall(Channel()));
   int seen = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(child->pid()) + "/fdinfo")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(child->pid()) + "/fdinfo")) {
     const int fd = std::stoi(entry.path().filename());
     if (fd <= 2) continue;
     std::ifstream in(entry.path());
@@ -417,12 +437,15 @@ TEST_F(ServeTest, FilesAreClosedOnExecAndStdoutIsSilent) {
     const size_t at = text.find("flags:");
     ASSERT_NE(at, std::string::npos);
     EXPECT_TRUE(std::stoul(text.substr(at + 6), nullptr, 8) & O_CLOEXEC)
-        << "fd " << fd << " " << std::filesystem::read_symlink("/proc/" + std::to_string(child->pid()) + "/fd/" + std::to_string(fd))
+        << "fd " << fd << " "
+        << std::filesystem::read_symlink("/proc/" + std::to_string(child->pid()) + "/fd/" +
+                                         std::to_string(fd))
         << ": " << text;
     ++seen;
   }
   EXPECT_GE(seen, 3);
-  EXPECT_EQ(std::filesystem::read_symlink("/proc/" + std::to_string(child->pid()) + "/fd/1"), "/dev/null");
+  EXPECT_EQ(std::filesystem::read_symlink("/proc/" + std::to_string(child->pid()) + "/fd/1"),
+            "/dev/null");
 }
 
 }  // namespace
@@ -430,7 +453,8 @@ TEST_F(ServeTest, FilesAreClosedOnExecAndStdoutIsSilent) {
 
 int main(int argc, char** argv) {
   if (std::getenv("SLESS_TEST_IS_PLUGIN") != nullptr) {
-    return sless::plugin::Serve(argc, argv, environ, {.name = "trial", .address = "test/trial", .version = "1.2.3"},
+    return sless::plugin::Serve(argc, argv, environ,
+                                {.name = "trial", .address = "test/trial", .version = "1.2.3"},
                                 &sless::plugin::testing::MakeTrialProvider);
   }
   testing::InitGoogleMock(&argc, argv);

@@ -26,12 +26,14 @@ std::shared_ptr<grpc::ServerCredentials> Credentials(const Server::Options& opti
   if (!options.identity) return grpc::InsecureServerCredentials();
   grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   tls.pem_root_certs = options.client_certificate;
-  tls.pem_key_cert_pairs.push_back({options.identity->key_pem.Reveal(), options.identity->certificate_pem});
+  tls.pem_key_cert_pairs.push_back(
+      {options.identity->key_pem.Reveal(), options.identity->certificate_pem});
   return grpc::SslServerCredentials(tls);
 }
 
 std::string Address(const Endpoint& endpoint) {
-  return endpoint.network == Endpoint::Network::kUnix ? "unix:" + endpoint.address : endpoint.address;
+  return endpoint.network == Endpoint::Network::kUnix ? "unix:" + endpoint.address
+                                                      : endpoint.address;
 }
 
 class GrpcServer final : public Server {
@@ -64,9 +66,11 @@ class GrpcServer final : public Server {
     if (server_ == nullptr || port <= 0) {
       // The reason is looked for only now: reading the certificate twice would cost each start.
       if (options.identity) RETURN_IF_ERROR(CheckCertificate(options.client_certificate));
-      return Err(Code::kUnavailable, fmt::format("the plugin's server cannot listen on {}", Address(endpoint_)));
+      return Err(Code::kUnavailable,
+                 fmt::format("the plugin's server cannot listen on {}", Address(endpoint_)));
     }
-    if (endpoint_.network == Endpoint::Network::kTcp) endpoint_.address = fmt::format("127.0.0.1:{}", port);
+    if (endpoint_.network == Endpoint::Network::kTcp)
+      endpoint_.address = fmt::format("127.0.0.1:{}", port);
     return base::Ok();
   }
 
@@ -78,7 +82,8 @@ class GrpcServer final : public Server {
     std::unique_lock lock(mutex_);
     if (!stopper_.joinable()) {
       side_services_.FinishStreams();
-      // gRPC ends calls at the deadline, but then waits for their handlers without limit: so not in this thread.
+      // gRPC ends calls at the deadline, but then waits for their handlers without limit: so not in
+      // this thread.
       stopper_ = std::thread([this, grace] {
         server_->Shutdown(std::chrono::system_clock::now() + grace);
         std::lock_guard done(mutex_);
@@ -86,7 +91,8 @@ class GrpcServer final : public Server {
         changed_.notify_all();
       });
     }
-    return changed_.wait_for(lock, grace + std::chrono::milliseconds(200), [this] { return stopped_; });
+    return changed_.wait_for(lock, grace + std::chrono::milliseconds(200),
+                             [this] { return stopped_; });
   }
 
  private:

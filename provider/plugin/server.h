@@ -26,14 +26,15 @@ class Server {
     LogSink log;
     /// The socket's path, or a TCP address with a port (0: any port).
     Endpoint endpoint;
-    /// Both set: mutual TLS, the host's certificate is the only one that may connect. None: plaintext.
+    /// Both set: mutual TLS, the host's certificate is the only one that may connect. None:
+    /// plaintext.
     std::optional<ServerIdentity> identity;
     std::string client_certificate;
     /// The host asks for the end; called in a thread of gRPC, must only signal.
     std::function<void()> on_shutdown;
   };
-  /// Listens and serves. Errors: kUnavailable where the endpoint cannot be bound (try another one), kInvalidArgument for a
-  /// client certificate that is none.
+  /// Listens and serves. Errors: kUnavailable where the endpoint cannot be bound (try another one),
+  /// kInvalidArgument for a client certificate that is none.
   static base::Result<std::unique_ptr<Server>> Start(Options options);
   virtual ~Server() = default;
 
@@ -43,8 +44,8 @@ class Server {
   virtual void StopCalls() = 0;
   /// The same for those that the host gave up. To be called now and then.
   virtual void StopCancelledCalls() = 0;
-  /// Takes no new calls, lets running ones end for at most `grace`. False: one does not end, and then the destructor would
-  /// wait for it; the process should end without.
+  /// Takes no new calls, lets running ones end for at most `grace`. False: one does not end, and
+  /// then the destructor would wait for it; the process should end without.
   virtual bool Stop(std::chrono::milliseconds grace) = 0;
 };
 

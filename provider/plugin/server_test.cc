@@ -26,9 +26,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using cty::Value;
+using ::testing::HasSubstr;
 using testing::Thing;
 using testing::ThingType;
-using ::testing::HasSubstr;
 
 struct Rig {
   explicit Rig(const testing::HostIdentity* host = nullptr) {
@@ -59,7 +59,9 @@ struct Rig {
 
 // A call must never hang a test.
 struct Context : grpc::ClientContext {
-  explicit Context(std::chrono::milliseconds limit = 20s) { set_deadline(std::chrono::system_clock::now() + limit); }
+  explicit Context(std::chrono::milliseconds limit = 20s) {
+    set_deadline(std::chrono::system_clock::now() + limit);
+  }
 };
 
 tfplugin6::DynamicValue Encode(const Value& value, const cty::Type& type) {
@@ -73,7 +75,8 @@ tfplugin6::ApplyResourceChange::Request ApplyRequest(std::string_view act, int64
   tfplugin6::ApplyResourceChange::Request request;
   request.set_type_name("trial_thing");
   *request.mutable_prior_state() = Encode(Value::Null(), ThingType());
-  *request.mutable_planned_state() = Encode(Thing("n", act, wait_ms, Value::Unknown()), ThingType());
+  *request.mutable_planned_state() =
+      Encode(Thing("n", act, wait_ms, Value::Unknown()), ThingType());
   *request.mutable_config() = Encode(Thing("n", act, wait_ms, Value::Null()), ThingType());
   return request;
 }
@@ -95,11 +98,14 @@ TEST(ServerTls, OnlyTheHostsCertificateMayConnect) {
   const auto stranger = testing::MakeHostIdentity();
   Rig rig(&host);
   EXPECT_TRUE(CanCall(testing::Connect(rig.target(), &host, rig.server_der)));
-  EXPECT_FALSE(CanCall(testing::Connect(rig.target(), &stranger, rig.server_der))) << "a foreign certificate";
+  EXPECT_FALSE(CanCall(testing::Connect(rig.target(), &stranger, rig.server_der)))
+      << "a foreign certificate";
   const testing::HostIdentity nobody;
-  EXPECT_FALSE(CanCall(testing::Connect(rig.target(), &nobody, rig.server_der))) << "no certificate";
+  EXPECT_FALSE(CanCall(testing::Connect(rig.target(), &nobody, rig.server_der)))
+      << "no certificate";
   EXPECT_FALSE(CanCall(rig.Plain())) << "plaintext";
-  EXPECT_TRUE(CanCall(testing::Connect(rig.target(), &host, rig.server_der))) << "the server still serves";
+  EXPECT_TRUE(CanCall(testing::Connect(rig.target(), &host, rig.server_der)))
+      << "the server still serves";
 }
 
 TEST(ServerTls, ABrokenClientCertificateIsAStartError) {
@@ -139,7 +145,8 @@ TEST(ProviderService, SchemaListsEverything) {
   Rig rig;
   Context context;
   tfplugin6::GetProviderSchema::Response response;
-  ASSERT_TRUE(tfplugin6::Provider::NewStub(rig.Plain())->GetProviderSchema(&context, {}, &response).ok());
+  ASSERT_TRUE(
+      tfplugin6::Provider::NewStub(rig.Plain())->GetProviderSchema(&context, {}, &response).ok());
   EXPECT_TRUE(response.provider().has_block());
   EXPECT_EQ(response.resource_schemas().count("trial_thing"), 1U);
   EXPECT_EQ(response.resource_schemas().at("trial_thing").version(), 2);
@@ -172,8 +179,9 @@ TEST(ProviderService, CreatesAThing) {
   Rig rig;
   Context context;
   tfplugin6::ApplyResourceChange::Response response;
-  ASSERT_TRUE(
-      tfplugin6::Provider::NewStub(rig.Plain())->ApplyResourceChange(&context, ApplyRequest("", 0), &response).ok());
+  ASSERT_TRUE(tfplugin6::Provider::NewStub(rig.Plain())
+                  ->ApplyResourceChange(&context, ApplyRequest("", 0), &response)
+                  .ok());
   EXPECT_EQ(response.diagnostics_size(), 0);
   EXPECT_EQ(NewState(response).Get("id").AsString(), "id-1");
 }
@@ -184,10 +192,13 @@ TEST(ProviderService, AnUnknownTypeIsADiagnostic) {
   auto request = ApplyRequest("", 0);
   request.set_type_name("trial_thingy");
   tfplugin6::ApplyResourceChange::Response response;
-  ASSERT_TRUE(tfplugin6::Provider::NewStub(rig.Plain())->ApplyResourceChange(&context, request, &response).ok());
+  ASSERT_TRUE(tfplugin6::Provider::NewStub(rig.Plain())
+                  ->ApplyResourceChange(&context, request, &response)
+                  .ok());
   ASSERT_EQ(response.diagnostics_size(), 1);
   EXPECT_EQ(response.diagnostics(0).severity(), tfplugin6::Diagnostic::ERROR);
-  EXPECT_THAT(response.diagnostics(0).summary() + response.diagnostics(0).detail(), HasSubstr("trial_thingy"));
+  EXPECT_THAT(response.diagnostics(0).summary() + response.diagnostics(0).detail(),
+              HasSubstr("trial_thingy"));
 }
 
 TEST(ProviderService, AnExceptionIsADiagnostic) {
@@ -204,8 +215,9 @@ TEST(ProviderService, AnExceptionIsADiagnostic) {
   Context second;
   tfplugin6::ReadDataSource::Request read;
   read.set_type_name("trial_data");
-  *read.mutable_config() = Encode(Value::Object({{"name", Value::String("throw")}, {"value", Value::Null()}}),
-                                  cty::Type::Object({{"name", cty::Type::String()}, {"value", cty::Type::String()}}));
+  *read.mutable_config() =
+      Encode(Value::Object({{"name", Value::String("throw")}, {"value", Value::Null()}}),
+             cty::Type::Object({{"name", cty::Type::String()}, {"value", cty::Type::String()}}));
   tfplugin6::ReadDataSource::Response data;
   ASSERT_TRUE(stub->ReadDataSource(&second, read, &data).ok());
   ASSERT_GE(data.diagnostics_size(), 1);
@@ -220,7 +232,9 @@ TEST(ProviderService, BytesThatAreNoValueAreADiagnosticAndKeepThePriorState) {
   request.mutable_planned_state()->set_msgpack("\xdf\xff\xff\xff\xff");
   request.set_planned_private("private");
   tfplugin6::ApplyResourceChange::Response response;
-  ASSERT_TRUE(tfplugin6::Provider::NewStub(rig.Plain())->ApplyResourceChange(&context, request, &response).ok());
+  ASSERT_TRUE(tfplugin6::Provider::NewStub(rig.Plain())
+                  ->ApplyResourceChange(&context, request, &response)
+                  .ok());
   ASSERT_EQ(response.diagnostics_size(), 1);
   EXPECT_THAT(response.diagnostics(0).detail(), HasSubstr("planned state"));
   EXPECT_THAT(response.diagnostics(0).detail(), HasSubstr("ApplyResourceChange"));
@@ -236,18 +250,22 @@ TEST(ProviderService, ConfigureReportsWithAPath) {
   *request.mutable_config() = Encode(Value::Object({{"endpoint", Value::String("bad")}}),
                                      cty::Type::Object({{"endpoint", cty::Type::String()}}));
   tfplugin6::ConfigureProvider::Response response;
-  ASSERT_TRUE(tfplugin6::Provider::NewStub(rig.Plain())->ConfigureProvider(&context, request, &response).ok());
+  ASSERT_TRUE(tfplugin6::Provider::NewStub(rig.Plain())
+                  ->ConfigureProvider(&context, request, &response)
+                  .ok());
   ASSERT_EQ(response.diagnostics_size(), 1);
   EXPECT_EQ(response.diagnostics(0).attribute().steps(0).attribute_name(), "endpoint");
 }
 
-tfplugin6::CallFunction::Response CallRepeat(Rig& rig, const std::vector<tfplugin6::DynamicValue>& arguments) {
+tfplugin6::CallFunction::Response CallRepeat(
+    Rig& rig, const std::vector<tfplugin6::DynamicValue>& arguments) {
   Context context;
   tfplugin6::CallFunction::Request request;
   request.set_name("repeat");
   for (const auto& argument : arguments) *request.add_arguments() = argument;
   tfplugin6::CallFunction::Response response;
-  EXPECT_TRUE(tfplugin6::Provider::NewStub(rig.Plain())->CallFunction(&context, request, &response).ok());
+  EXPECT_TRUE(
+      tfplugin6::Provider::NewStub(rig.Plain())->CallFunction(&context, request, &response).ok());
   return response;
 }
 
@@ -255,7 +273,9 @@ TEST(ProviderService, FunctionsAnswerOrPointAtAnArgument) {
   Rig rig;
   const auto text = Encode(Value::String("ab"), cty::Type::String());
   const auto number = [](int64_t n) { return Encode(Value::Int(n), cty::Type::Number()); };
-  EXPECT_EQ(CallRepeat(rig, {text, number(2)}).result().msgpack(), "\xa4" "abab");
+  EXPECT_EQ(CallRepeat(rig, {text, number(2)}).result().msgpack(),
+            "\xa4"
+            "abab");
   const auto negative = CallRepeat(rig, {text, number(-1)});
   EXPECT_EQ(negative.error().text(), "count must not be negative");
   EXPECT_EQ(negative.error().function_argument(), 1);
@@ -304,7 +324,8 @@ TEST(ProviderService, LargeMessagesPass) {
   *request.mutable_config() =
       Encode(Thing(std::string(5 << 20, 'n'), "big", 0, Value::Null()), ThingType());
   tfplugin6::ApplyResourceChange::Response response;
-  const auto status = tfplugin6::Provider::NewStub(rig.Plain())->ApplyResourceChange(&context, request, &response);
+  const auto status =
+      tfplugin6::Provider::NewStub(rig.Plain())->ApplyResourceChange(&context, request, &response);
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(NewState(response).Get("text").AsString().size(), size_t{6} << 20);
 }
@@ -323,8 +344,8 @@ TEST(ProviderService, FiftyLongCallsRunAtOnceAndOthersAreServed) {
       threads.emplace_back([&] {
         Context context;
         tfplugin6::ApplyResourceChange::Response response;
-        const auto status =
-            tfplugin6::Provider::NewStub(channel)->ApplyResourceChange(&context, ApplyRequest("sleep", 1500), &response);
+        const auto status = tfplugin6::Provider::NewStub(channel)->ApplyResourceChange(
+            &context, ApplyRequest("sleep", 1500), &response);
         if (!status.ok() || response.diagnostics_size() > 0) ++failed;
         ++done;
       });
@@ -348,7 +369,8 @@ TEST(ProviderService, StopProviderEndsRunningCallsAndLaterOnesRun) {
   grpc::Status status;
   std::jthread apply([&] {
     Context context;
-    status = tfplugin6::Provider::NewStub(rig.Plain())->ApplyResourceChange(&context, ApplyRequest("wait", 0), &response);
+    status = tfplugin6::Provider::NewStub(rig.Plain())
+                 ->ApplyResourceChange(&context, ApplyRequest("wait", 0), &response);
   });
   // Until the call runs, StopProvider has nothing to stop: repeat.
   std::atomic<bool> ended = false;
@@ -377,14 +399,15 @@ TEST(Server, ACallThatTheHostGivesUpIsStopped) {
   Context context;
   std::jthread apply([&] {
     tfplugin6::ApplyResourceChange::Response response;
-    const auto status =
-        tfplugin6::Provider::NewStub(rig.Plain())->ApplyResourceChange(&context, ApplyRequest("wait", 0), &response);
+    const auto status = tfplugin6::Provider::NewStub(rig.Plain())
+                            ->ApplyResourceChange(&context, ApplyRequest("wait", 0), &response);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
   });
   std::this_thread::sleep_for(200ms);
   context.TryCancel();
   apply.join();
-  // The handler itself ends only when it is told: then the server can stop in far less than the 30 s that it waits.
+  // The handler itself ends only when it is told: then the server can stop in far less than the 30
+  // s that it waits.
   const auto began = std::chrono::steady_clock::now();
   std::jthread look([&](std::stop_token stop) {
     while (!stop.stop_requested()) {
@@ -401,7 +424,8 @@ TEST(Server, StopSaysWhenACallDoesNotEnd) {
   std::jthread apply([&] {
     Context context;
     tfplugin6::ApplyResourceChange::Response response;
-    tfplugin6::Provider::NewStub(rig.Plain())->ApplyResourceChange(&context, ApplyRequest("hang", 1500), &response);
+    tfplugin6::Provider::NewStub(rig.Plain())
+        ->ApplyResourceChange(&context, ApplyRequest("hang", 1500), &response);
   });
   std::this_thread::sleep_for(300ms);
   const auto began = std::chrono::steady_clock::now();

@@ -88,7 +88,8 @@ class SilentStream final : public grpc::ServerWriteReactor<Message>, public Open
   Message first_;
 };
 
-class BrokerStream final : public grpc::ServerBidiReactor<::plugin::ConnInfo, ::plugin::ConnInfo>, public OpenStream {
+class BrokerStream final : public grpc::ServerBidiReactor<::plugin::ConnInfo, ::plugin::ConnInfo>,
+                           public OpenStream {
  public:
   explicit BrokerStream(OpenStreams& all) : all_(all) {}
   void Open() {
@@ -132,8 +133,8 @@ class Controller final : public ::plugin::GRPCController::CallbackService {
 class Stdio final : public ::plugin::GRPCStdio::CallbackService {
  public:
   explicit Stdio(OpenStreams& streams) : streams_(streams) {}
-  grpc::ServerWriteReactor<::plugin::StdioData>* StreamStdio(grpc::CallbackServerContext*,
-                                                             const ::plugin::StdioRequest*) override {
+  grpc::ServerWriteReactor<::plugin::StdioData>* StreamStdio(
+      grpc::CallbackServerContext*, const ::plugin::StdioRequest*) override {
     auto* stream = new SilentStream<::plugin::StdioData>(streams_);
     stream->Open();
     return stream;
@@ -170,15 +171,17 @@ class Health final : public grpc::health::v1::Health::CallbackService {
       answer->set_status(HealthAnswer::SERVING);
       reactor->Finish(grpc::Status::OK);
     } else {
-      reactor->Finish(grpc::Status(grpc::StatusCode::NOT_FOUND, "only the service \"plugin\" is known"));
+      reactor->Finish(
+          grpc::Status(grpc::StatusCode::NOT_FOUND, "only the service \"plugin\" is known"));
     }
     return reactor;
   }
-  grpc::ServerWriteReactor<HealthAnswer>* Watch(grpc::CallbackServerContext*,
-                                                const grpc::health::v1::HealthCheckRequest* request) override {
+  grpc::ServerWriteReactor<HealthAnswer>* Watch(
+      grpc::CallbackServerContext*, const grpc::health::v1::HealthCheckRequest* request) override {
     auto* stream = new SilentStream<HealthAnswer>(streams_);
     HealthAnswer first;
-    first.set_status(Known(request->service()) ? HealthAnswer::SERVING : HealthAnswer::SERVICE_UNKNOWN);
+    first.set_status(Known(request->service()) ? HealthAnswer::SERVING
+                                               : HealthAnswer::SERVICE_UNKNOWN);
     stream->Open(first);
     return stream;
   }

@@ -11,8 +11,8 @@ class ServerBuilder;
 
 namespace sless::plugin {
 
-/// The four services. All of them are asynchronous: an open stream holds no thread, however many there are.
-/// Thread safety: all methods may be called from any thread.
+/// The four services. All of them are asynchronous: an open stream holds no thread, however many
+/// there are. Thread safety: all methods may be called from any thread.
 class SideServices {
  public:
   /// `on_shutdown` is called for the host's Shutdown, in a thread of gRPC: it must only signal.

@@ -30,8 +30,8 @@ std::optional<gid_t> FindGroup(const std::string& group) {
 
 }  // namespace
 
-base::Result<std::unique_ptr<SocketFolder>> SocketFolder::Make(const std::vector<std::string>& parents,
-                                                               std::string_view prefix) {
+base::Result<std::unique_ptr<SocketFolder>> SocketFolder::Make(
+    const std::vector<std::string>& parents, std::string_view prefix) {
   std::string problems;
   for (const std::string& parent : parents) {
     if (parent.empty()) continue;
@@ -41,8 +41,9 @@ base::Result<std::unique_ptr<SocketFolder>> SocketFolder::Make(const std::vector
     std::string socket_name = "/rpc.sock";
     const size_t length = folder.size() + socket_name.size();
     if (length > kMaxSocketPath) {
-      problems += fmt::format("; {}: the socket's path would have {} bytes, at most {} are possible", parent, length,
-                              kMaxSocketPath);
+      problems +=
+          fmt::format("; {}: the socket's path would have {} bytes, at most {} are possible",
+                      parent, length, kMaxSocketPath);
       continue;
     }
     if (mkdtemp(folder.data()) == nullptr) {
@@ -60,17 +61,22 @@ SocketFolder::~SocketFolder() { Remove(); }
 base::Status SocketFolder::SetAccess(const std::string& group) const {
   if (group.empty()) {
     if (chmod(socket_.c_str(), 0600) == 0) return base::Ok();
-    return Err(Code::kPermissionDenied, fmt::format("cannot set the mode of {}: {}", socket_, std::strerror(errno)));
+    return Err(Code::kPermissionDenied,
+               fmt::format("cannot set the mode of {}: {}", socket_, std::strerror(errno)));
   }
   const std::optional<gid_t> id = FindGroup(group);
   if (!id) {
-    return Err(Code::kInvalidArgument,
-               fmt::format("PLUGIN_UNIX_SOCKET_GROUP names the group {:?}, which does not exist here", group));
+    return Err(
+        Code::kInvalidArgument,
+        fmt::format("PLUGIN_UNIX_SOCKET_GROUP names the group {:?}, which does not exist here",
+                    group));
   }
-  if (chown(folder_.c_str(), static_cast<uid_t>(-1), *id) != 0 || chmod(folder_.c_str(), 0710) != 0 ||
-      chown(socket_.c_str(), static_cast<uid_t>(-1), *id) != 0 || chmod(socket_.c_str(), 0660) != 0) {
-    return Err(Code::kPermissionDenied,
-               fmt::format("cannot give the socket {} to the group {}: {}", socket_, group, std::strerror(errno)));
+  if (chown(folder_.c_str(), static_cast<uid_t>(-1), *id) != 0 ||
+      chmod(folder_.c_str(), 0710) != 0 ||
+      chown(socket_.c_str(), static_cast<uid_t>(-1), *id) != 0 ||
+      chmod(socket_.c_str(), 0660) != 0) {
+    return Err(Code::kPermissionDenied, fmt::format("cannot give the socket {} to the group {}: {}",
+                                                    socket_, group, std::strerror(errno)));
   }
   return base::Ok();
 }

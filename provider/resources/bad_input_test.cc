@@ -21,9 +21,9 @@ namespace engine = framework::engine;
 struct Case {
   const char* name;
   const char* type;
-  std::string config;   // JSON; "~" in front: the attributes of a good configuration are added
+  std::string config;  // JSON; "~" in front: the attributes of a good configuration are added
   const char* path;
-  const char* text;     // in summary or detail
+  const char* text;  // in summary or detail
 };
 
 constexpr const char* kGoodFunction = R"("name":"f","runtime":"python3.11","source_dir":"src")";
@@ -31,12 +31,18 @@ constexpr const char* kGoodTrigger = R"("name":"t","function":"f","type":"http",
 constexpr const char* kGoodCron = R"("name":"t","function":"f","type":"cron")";
 constexpr const char* kGoodJob = R"("name":"j","function":"f")";
 
-std::string With(const char* base, const std::string& more) { return std::string("{") + base + (more.empty() ? "" : ",") + more + "}"; }
+std::string With(const char* base, const std::string& more) {
+  return std::string("{") + base + (more.empty() ? "" : ",") + more + "}";
+}
 std::string Function(const std::string& more) { return With(kGoodFunction, more); }
-std::string Code(const std::string& more) { return With(R"("name":"f","runtime":"python3.11")", more); }
+std::string Code(const std::string& more) {
+  return With(R"("name":"f","runtime":"python3.11")", more);
+}
 std::string Trigger(const std::string& more) { return With(kGoodTrigger, more); }
 std::string Cron(const std::string& cron) { return With(kGoodCron, "\"cron\":{" + cron + "}"); }
-std::string Http(const std::string& http) { return With(R"("name":"t","function":"f","type":"http")", "\"http\":{" + http + "}"); }
+std::string Http(const std::string& http) {
+  return With(R"("name":"t","function":"f","type":"http")", "\"http\":{" + http + "}");
+}
 std::string Job(const std::string& more) { return With(kGoodJob, more); }
 std::string Big(size_t size) { return std::string(size, 'x'); }
 
@@ -83,7 +89,9 @@ TEST_P(BadInput, NamesTheAttribute) {
 
   auto diagnostics = engine::ValidateResource(*entry, *config, {});
   if (!diagnostics.HasError()) {
-    const auto plan = engine::PlanResource(engine, {{}, log}, *entry, {*config, cty::Value::Null(), *config, "", cty::Value::Null(), {}});
+    const auto plan =
+        engine::PlanResource(engine, {{}, log}, *entry,
+                             {*config, cty::Value::Null(), *config, "", cty::Value::Null(), {}});
     diagnostics.Append(plan.diagnostics);
   }
   ASSERT_TRUE(diagnostics.HasError());
@@ -91,11 +99,13 @@ TEST_P(BadInput, NamesTheAttribute) {
   for (const auto& item : diagnostics) {
     ASSERT_TRUE(item.path.has_value()) << "no path: " << item.summary;
     const auto text = item.summary + "\n" + item.detail;
-    found = found || (item.path->ToString() == row.path && text.find(row.text) != std::string::npos);
+    found =
+        found || (item.path->ToString() == row.path && text.find(row.text) != std::string::npos);
     EXPECT_EQ(text.find("hush-hush"), std::string::npos) << "a value of the environment is shown";
     EXPECT_EQ(item.summary.find_last_of(".\n"), std::string::npos) << item.summary;
   }
-  EXPECT_TRUE(found) << "want " << row.path << " with \"" << row.text << "\", got\n" << diagnostics.ToString();
+  EXPECT_TRUE(found) << "want " << row.path << " with \"" << row.text << "\", got\n"
+                     << diagnostics.ToString();
   EXPECT_TRUE(backend.Functions().Look("default/f").spec.runtime.empty()) << "nothing is written";
 }
 
@@ -108,34 +118,50 @@ const Case kCases[] = {
     {"NameUpper", kF, Code(R"("source_dir":"src","name":"Orders")"), "name", "only a-z"},
     {"NameEmpty", kF, Code(R"("source_dir":"src","name":"")"), "name", "empty"},
     {"NameHyphen", kF, Code(R"("source_dir":"src","name":"-a")"), "name", "must start and end"},
-    {"NameLong", kF, Code(R"("source_dir":"src","name":")" + Big(64) + '"'), "name", "64 characters"},
-    {"NameNull", kF, Code(R"("source_dir":"src","name":null)"), "name", "Missing Configuration for Required Attribute"},
+    {"NameLong", kF, Code(R"("source_dir":"src","name":")" + Big(64) + '"'), "name",
+     "64 characters"},
+    {"NameNull", kF, Code(R"("source_dir":"src","name":null)"), "name",
+     "Missing Configuration for Required Attribute"},
     {"NameUnderscore", kJ, R"({"name":"a_b","function":"f"})", "name", "only a-z"},
     {"NamespaceSlash", kF, Function(R"("namespace":"a/b")"), "namespace", "only a-z"},
     {"NamespaceDot", kT, Trigger(R"("namespace":"..")"), "namespace", "only a-z"},
-    {"FunctionId", kT, With(R"("name":"t","type":"http","http":{})", R"("function":"default/f")"), "function", "only a-z"},
-    {"FunctionMissing", kJ, R"({"name":"j"})", "function", "Missing Configuration for Required Attribute"},
+    {"FunctionId", kT, With(R"("name":"t","type":"http","http":{})", R"("function":"default/f")"),
+     "function", "only a-z"},
+    {"FunctionMissing", kJ, R"({"name":"j"})", "function",
+     "Missing Configuration for Required Attribute"},
     // What only the provider sets.
-    {"IdSet", kF, Function(R"("id":"default/f")"), "id", "Invalid Configuration for Read-Only Attribute"},
-    {"PhaseSet", kJ, Job(R"("phase":"Succeeded")"), "phase", "Invalid Configuration for Read-Only Attribute"},
-    {"UrlSet", kT, Trigger(R"("url":"http://x")"), "url", "Invalid Configuration for Read-Only Attribute"},
-    {"HashSet", kF, Function(R"("source_hash":"sha256:0")"), "source_hash", "Invalid Configuration for Read-Only Attribute"},
+    {"IdSet", kF, Function(R"("id":"default/f")"), "id",
+     "Invalid Configuration for Read-Only Attribute"},
+    {"PhaseSet", kJ, Job(R"("phase":"Succeeded")"), "phase",
+     "Invalid Configuration for Read-Only Attribute"},
+    {"UrlSet", kT, Trigger(R"("url":"http://x")"), "url",
+     "Invalid Configuration for Read-Only Attribute"},
+    {"HashSet", kF, Function(R"("source_hash":"sha256:0")"), "source_hash",
+     "Invalid Configuration for Read-Only Attribute"},
     // Runtime and entrypoint.
-    {"RuntimeTypo", kF, R"({"name":"f","runtime":"python3.1","source_dir":"src"})", "runtime", "Did you mean \"python3.11\"?"},
-    {"RuntimeNode", kF, R"({"name":"f","runtime":"node20","source_dir":"src"})", "runtime", "nodejs20"},
-    {"RuntimeMissing", kF, R"({"name":"f","source_dir":"src"})", "runtime", "Missing Configuration for Required Attribute"},
+    {"RuntimeTypo", kF, R"({"name":"f","runtime":"python3.1","source_dir":"src"})", "runtime",
+     "Did you mean \"python3.11\"?"},
+    {"RuntimeNode", kF, R"({"name":"f","runtime":"node20","source_dir":"src"})", "runtime",
+     "nodejs20"},
+    {"RuntimeMissing", kF, R"({"name":"f","source_dir":"src"})", "runtime",
+     "Missing Configuration for Required Attribute"},
     {"EntrypointNoDot", kF, Function(R"("entrypoint":"handler")"), "entrypoint", "file.function"},
     {"EntrypointEmpty", kF, Function(R"("entrypoint":"")"), "entrypoint", "file.function"},
     {"EntrypointParent", kF, Function(R"("entrypoint":"../x.handle")"), "entrypoint", "entrypoint"},
     {"HandlerFileMissing", kF, Function(R"("entrypoint":"main.handle")"), "entrypoint", "main.py"},
-    {"HandlerFunctionMissing", kF, Function(R"("entrypoint":"handler.handel")"), "entrypoint", "handle"},
-    {"HandlerOfOtherLanguage", kF, R"({"name":"f","runtime":"nodejs20","source_dir":"src"})", "entrypoint", "handler.js"},
+    {"HandlerFunctionMissing", kF, Function(R"("entrypoint":"handler.handel")"), "entrypoint",
+     "handle"},
+    {"HandlerOfOtherLanguage", kF, R"({"name":"f","runtime":"nodejs20","source_dir":"src"})",
+     "entrypoint", "handler.js"},
     {"HandlerBelowTopFolder", kF, Code(R"("source_dir":"deep")"), "entrypoint", "top/handler"},
-    {"InlineWithoutHandler", kF, Code(R"("source_code":"def main(event):\n    return 1\n")"), "entrypoint", "main"},
+    {"InlineWithoutHandler", kF, Code(R"("source_code":"def main(event):\n    return 1\n")"),
+     "entrypoint", "main"},
     // Sources.
-    {"NoSource", kF, Code(""), "source_dir", "Exactly one of source_dir, source_zip and source_code must be set"},
+    {"NoSource", kF, Code(""), "source_dir",
+     "Exactly one of source_dir, source_zip and source_code must be set"},
     {"TwoSources", kF, Function(R"("source_code":"x")"), "source_dir", "Exactly one of"},
-    {"ThreeSources", kF, Function(R"("source_code":"x","source_zip":"a.zip")"), "source_dir", "3 are"},
+    {"ThreeSources", kF, Function(R"("source_code":"x","source_zip":"a.zip")"), "source_dir",
+     "3 are"},
     {"DirMissing", kF, Code(R"("source_dir":"absent")"), "source_dir", "absent"},
     {"DirIsFile", kF, Code(R"("source_dir":"src/handler.py")"), "source_dir", "handler.py"},
     {"DirEmptyText", kF, Code(R"("source_dir":"")"), "source_dir", "must not be empty"},
@@ -156,35 +182,53 @@ const Case kCases[] = {
     {"ReplicasNegative", kF, Function(R"("replicas":-1)"), "replicas", "between 0 and 100"},
     {"ReplicasMany", kF, Function(R"("replicas":101)"), "replicas", "between 0 and 100"},
     {"MaxZero", kF, Function(R"("max_replicas":0)"), "max_replicas", "between 1 and 100"},
-    {"IdleZero", kF, Function(R"("idle_timeout_sec":0)"), "idle_timeout_sec", "between 1 and 86400"},
-    {"BuildZero", kF, Function(R"("build_timeout_sec":0)"), "build_timeout_sec", "between 1 and 3600"},
+    {"IdleZero", kF, Function(R"("idle_timeout_sec":0)"), "idle_timeout_sec",
+     "between 1 and 86400"},
+    {"BuildZero", kF, Function(R"("build_timeout_sec":0)"), "build_timeout_sec",
+     "between 1 and 3600"},
     // Combinations.
-    {"ReplicasAndMin", kF, Function(R"("replicas":1,"min_replicas":1)"), "replicas", "min_replicas"},
-    {"ReplicasAndMax", kF, Function(R"("replicas":1,"max_replicas":1)"), "replicas", "max_replicas"},
-    {"MinAboveMax", kF, Function(R"("min_replicas":4,"max_replicas":2)"), "min_replicas", "max_replicas, which is 2"},
+    {"ReplicasAndMin", kF, Function(R"("replicas":1,"min_replicas":1)"), "replicas",
+     "min_replicas"},
+    {"ReplicasAndMax", kF, Function(R"("replicas":1,"max_replicas":1)"), "replicas",
+     "max_replicas"},
+    {"MinAboveMax", kF, Function(R"("min_replicas":4,"max_replicas":2)"), "min_replicas",
+     "max_replicas, which is 2"},
     {"MinAboveDefaultMax", kF, Function(R"("min_replicas":9)"), "min_replicas", "5 (the default)"},
     // Environment and labels.
-    {"EnvironmentDigit", kF, Function(R"("environment":{"1A":"hush-hush"})"), "environment[\"1A\"]", "does not begin with a digit"},
-    {"EnvironmentDash", kF, Function(R"("environment":{"A-B":"hush-hush"})"), "environment[\"A-B\"]", "letters, digits"},
-    {"EnvironmentEmptyName", kF, Function(R"("environment":{"":"hush-hush"})"), "environment[\"\"]", "needs a name"},
-    {"EnvironmentReserved", kF, Function(R"("environment":{"SLESS_X":"hush-hush"})"), "environment[\"SLESS_X\"]", "SLESS_"},
-    {"EnvironmentNull", kF, Function(R"("environment":{"A":null})"), "environment[\"A\"]", "must not be null"},
-    {"EnvironmentNul", kF, Function("\"environment\":{\"A\":\"hush-hush\\u0000\"}"), "environment[\"A\"]", "NUL"},
-    {"EnvironmentLarge", kF, Function("\"environment\":{\"A\":\"" + Big(140000) + "\"}"), "environment", "131072"},
+    {"EnvironmentDigit", kF, Function(R"("environment":{"1A":"hush-hush"})"), "environment[\"1A\"]",
+     "does not begin with a digit"},
+    {"EnvironmentDash", kF, Function(R"("environment":{"A-B":"hush-hush"})"),
+     "environment[\"A-B\"]", "letters, digits"},
+    {"EnvironmentEmptyName", kF, Function(R"("environment":{"":"hush-hush"})"), "environment[\"\"]",
+     "needs a name"},
+    {"EnvironmentReserved", kF, Function(R"("environment":{"SLESS_X":"hush-hush"})"),
+     "environment[\"SLESS_X\"]", "SLESS_"},
+    {"EnvironmentNull", kF, Function(R"("environment":{"A":null})"), "environment[\"A\"]",
+     "must not be null"},
+    {"EnvironmentNul", kF, Function("\"environment\":{\"A\":\"hush-hush\\u0000\"}"),
+     "environment[\"A\"]", "NUL"},
+    {"EnvironmentLarge", kF, Function("\"environment\":{\"A\":\"" + Big(140000) + "\"}"),
+     "environment", "131072"},
     {"LabelSpace", kF, Function(R"("labels":{"a b":"c"})"), "labels[\"a b\"]", "must have a key"},
     {"LabelNull", kF, Function(R"("labels":{"a":null})"), "labels[\"a\"]", "must not be null"},
-    {"LabelLong", kF, Function("\"labels\":{\"a\":\"" + Big(300) + "\"}"), "labels[\"a\"]", "at most 256"},
+    {"LabelLong", kF, Function("\"labels\":{\"a\":\"" + Big(300) + "\"}"), "labels[\"a\"]",
+     "at most 256"},
     // Timeouts.
     {"TimeoutNoUnit", kF, Function(R"("timeouts":{"create":"30"})"), "timeouts.create", "30"},
     {"TimeoutWord", kF, Function(R"("timeouts":{"update":"long"})"), "timeouts.update", "long"},
     {"TimeoutMinus", kF, Function(R"("timeouts":{"delete":"-5m"})"), "timeouts.delete", "-5m"},
     // Triggers.
-    {"TypeUnknown", kT, R"({"name":"t","function":"f","type":"htp","http":{}})", "type", "Did you mean \"http\"?"},
-    {"TypeMissing", kT, R"({"name":"t","function":"f","http":{}})", "type", "Missing Configuration for Required Attribute"},
-    {"HttpMissing", kT, R"({"name":"t","function":"f","type":"http"})", "http", "must be set where type is \"http\""},
+    {"TypeUnknown", kT, R"({"name":"t","function":"f","type":"htp","http":{}})", "type",
+     "Did you mean \"http\"?"},
+    {"TypeMissing", kT, R"({"name":"t","function":"f","http":{}})", "type",
+     "Missing Configuration for Required Attribute"},
+    {"HttpMissing", kT, R"({"name":"t","function":"f","type":"http"})", "http",
+     "must be set where type is \"http\""},
     {"CronMissing", kT, With(kGoodCron, ""), "cron", "must be set where type is \"cron\""},
-    {"CronForHttp", kT, Trigger(R"("cron":{"schedule":"@daily"})"), "cron", "must not be set where type is \"http\""},
-    {"HttpForCron", kT, With(kGoodCron, R"("http":{},"cron":{"schedule":"@daily"})"), "http", "must not be set where type is \"cron\""},
+    {"CronForHttp", kT, Trigger(R"("cron":{"schedule":"@daily"})"), "cron",
+     "must not be set where type is \"http\""},
+    {"HttpForCron", kT, With(kGoodCron, R"("http":{},"cron":{"schedule":"@daily"})"), "http",
+     "must not be set where type is \"cron\""},
     {"AuthUnknown", kT, Http(R"("auth":"basic")"), "http.auth", "\"none\", \"token\""},
     {"MethodLower", kT, Http(R"("methods":["get"])"), "http.methods", "\"get\""},
     {"MethodUnknown", kT, Http(R"("methods":["GTE"])"), "http.methods", "Did you mean \"GET\"?"},
@@ -195,16 +239,21 @@ const Case kCases[] = {
     {"PathPercent", kT, Http(R"("path":"/%2e")"), "http.path", "%"},
     {"PathDouble", kT, Http(R"("path":"//x")"), "http.path", "//"},
     {"PathQuery", kT, Http(R"("path":"/a?b=c")"), "http.path", "?"},
-    {"ScheduleMissing", kT, Cron(""), "cron.schedule", "Missing Configuration for Required Attribute"},
+    {"ScheduleMissing", kT, Cron(""), "cron.schedule",
+     "Missing Configuration for Required Attribute"},
     {"ScheduleFourFields", kT, Cron(R"("schedule":"* * * *")"), "cron.schedule", "5"},
     {"ScheduleMinute60", kT, Cron(R"("schedule":"60 * * * *")"), "cron.schedule", "minute"},
     {"ScheduleNever", kT, Cron(R"("schedule":"0 0 30 2 *")"), "cron.schedule", "never"},
     {"ScheduleName", kT, Cron(R"("schedule":"@dayly")"), "cron.schedule", "@daily"},
-    {"ZoneUnknown", kT, Cron(R"("schedule":"@daily","timezone":"Europe/Berln")"), "cron.timezone", "Europe/Berlin"},
-    {"ZonePath", kT, Cron(R"("schedule":"@daily","timezone":"../../etc/passwd")"), "cron.timezone", ""},
+    {"ZoneUnknown", kT, Cron(R"("schedule":"@daily","timezone":"Europe/Berln")"), "cron.timezone",
+     "Europe/Berlin"},
+    {"ZonePath", kT, Cron(R"("schedule":"@daily","timezone":"../../etc/passwd")"), "cron.timezone",
+     ""},
     {"PayloadNoJson", kT, Cron(R"("schedule":"@daily","payload":"{a:1}")"), "cron.payload", "JSON"},
-    {"OverlapUnknown", kT, Cron(R"("schedule":"@daily","overlap":"kill")"), "cron.overlap", "\"skip\", \"queue\", \"allow\""},
-    {"MisfireUnknown", kT, Cron(R"("schedule":"@daily","misfire":"onec")"), "cron.misfire", "Did you mean \"once\"?"},
+    {"OverlapUnknown", kT, Cron(R"("schedule":"@daily","overlap":"kill")"), "cron.overlap",
+     "\"skip\", \"queue\", \"allow\""},
+    {"MisfireUnknown", kT, Cron(R"("schedule":"@daily","misfire":"onec")"), "cron.misfire",
+     "Did you mean \"once\"?"},
     // Jobs.
     {"RunIdNegative", kJ, Job(R"("run_id":-1)"), "run_id", "-1"},
     {"RunIdFraction", kJ, Job(R"("run_id":1.5)"), "run_id", "1.5"},
@@ -214,7 +263,8 @@ const Case kCases[] = {
     {"RetriesMany", kJ, Job(R"("max_retries":11)"), "max_retries", "between 0 and 10"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Cases, BadInput, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Cases, BadInput, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace sless::resources

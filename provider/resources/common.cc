@@ -20,19 +20,24 @@ using framework::Attribute;
 namespace {
 
 framework::Validator DnsLabel() {
-  return framework::StringRule("value must be a DNS label: 1 to 63 lower-case letters, digits and hyphens, a letter or digit at both ends",
-                               [](const std::string& text) { return base::DnsLabelProblem(text); });
+  return framework::StringRule(
+      "value must be a DNS label: 1 to 63 lower-case letters, digits and hyphens, a letter or "
+      "digit at both ends",
+      [](const std::string& text) { return base::DnsLabelProblem(text); });
 }
 
 std::string Sentence(std::string text) {
-  if (!text.empty() && std::string_view(".!?").find(text.back()) == std::string_view::npos) text += '.';
+  if (!text.empty() && std::string_view(".!?").find(text.back()) == std::string_view::npos)
+    text += '.';
   return text;
 }
 
 }  // namespace
 
-Attribute IntAttribute(std::string name, const api::Doc& doc, int64_t default_value, std::string description) {
-  return {std::move(name), framework::Int64(),
+Attribute IntAttribute(std::string name, const api::Doc& doc, int64_t default_value,
+                       std::string description) {
+  return {std::move(name),
+          framework::Int64(),
           {.optional = true,
            .computed = true,
            .description = std::move(description),
@@ -40,7 +45,8 @@ Attribute IntAttribute(std::string name, const api::Doc& doc, int64_t default_va
            .validators = {framework::Between(doc.min, doc.max)}}};
 }
 
-Attribute WordAttribute(std::string name, const api::Doc& doc, std::string default_value, std::string description) {
+Attribute WordAttribute(std::string name, const api::Doc& doc, std::string default_value,
+                        std::string description) {
   framework::AttributeOptions options;
   options.required = default_value.empty();
   options.optional = options.computed = !default_value.empty();
@@ -52,17 +58,23 @@ Attribute WordAttribute(std::string name, const api::Doc& doc, std::string defau
 
 std::vector<Attribute> IdentityAttributes(const std::string& kind) {
   return {
-      {"id", framework::String(),
-       {.computed = true, .description = "`namespace/name`.", .plan_modifiers = {framework::UseStateForUnknown()}}},
-      {"namespace", framework::String(),
+      {"id",
+       framework::String(),
+       {.computed = true,
+        .description = "`namespace/name`.",
+        .plan_modifiers = {framework::UseStateForUnknown()}}},
+      {"namespace",
+       framework::String(),
        {.optional = true,
         .computed = true,
-        .description = fmt::format("Namespace of the {}; the provider's where it is not set. It comes into being with its first "
+        .description = fmt::format("Namespace of the {}; the provider's where it is not set. It "
+                                   "comes into being with its first "
                                    "object. Another namespace makes a new {}.",
                                    kind, kind),
         .validators = {DnsLabel()},
         .plan_modifiers = {framework::UseStateForUnknown(), framework::RequiresReplace()}}},
-      {"name", framework::String(),
+      {"name",
+       framework::String(),
        {.required = true,
         .description = fmt::format("Name of the {}. Another name makes a new {}.", kind, kind),
         .validators = {DnsLabel()},
@@ -71,7 +83,8 @@ std::vector<Attribute> IdentityAttributes(const std::string& kind) {
 }
 
 Attribute FunctionAttribute(std::string description) {
-  return {"function", framework::String(),
+  return {"function",
+          framework::String(),
           {.required = true, .description = std::move(description), .validators = {DnsLabel()}}};
 }
 
@@ -80,20 +93,29 @@ void PlanIdentity(const Session& session, const Value& prior, Value& plan) {
     plan = plan.With("namespace", Value::String(*session.default_namespace()));
   }
   const bool known = plan.Get("namespace").IsKnown() && plan.Get("name").IsKnown();
-  plan = plan.With("id", known ? Value::String(TextAt(plan, "namespace") + "/" + TextAt(plan, "name")) : Value::Unknown());
+  plan =
+      plan.With("id", known ? Value::String(TextAt(plan, "namespace") + "/" + TextAt(plan, "name"))
+                            : Value::Unknown());
 }
 
-bool IsMoved(const Value& prior, const Value& plan) { return Differs(prior, plan, {"namespace", "name"}); }
+bool IsMoved(const Value& prior, const Value& plan) {
+  return Differs(prior, plan, {"namespace", "name"});
+}
 
-rest::Name NameOf(const Value& value) { return {TextAt(value, "namespace"), TextAt(value, "name")}; }
+rest::Name NameOf(const Value& value) {
+  return {TextAt(value, "namespace"), TextAt(value, "name")};
+}
 
 std::string Describe(std::string_view kind, const rest::Name& name) {
   return fmt::format("{} {}/{}", kind, name.ns, name.name);
 }
 
-void ImportByName(std::string_view kind, const framework::ImportRequest& request, framework::StateResponse& response) {
+void ImportByName(std::string_view kind, const framework::ImportRequest& request,
+                  framework::StateResponse& response) {
   auto* session = Session::Of(request.context, response.diagnostics);
-  if (session == nullptr || (!session->connected() && session->Remote(response.diagnostics) == nullptr)) return;
+  if (session == nullptr ||
+      (!session->connected() && session->Remote(response.diagnostics) == nullptr))
+    return;
   const auto parts = base::Split(request.id, '/');
   std::string problem;
   if (parts.size() != 2) {
@@ -106,12 +128,14 @@ void ImportByName(std::string_view kind, const framework::ImportRequest& request
   if (!problem.empty()) {
     std::string advice;
     if (parts.size() == 1 && base::DnsLabelProblem(request.id).empty()) {
-      advice = fmt::format(" Did you mean \"{}/{}\"?", session->default_namespace().value_or("default"), request.id);
+      advice = fmt::format(" Did you mean \"{}/{}\"?",
+                           session->default_namespace().value_or("default"), request.id);
     }
     response.diagnostics.AddError(
         Path("id"), "Unexpected Import Identifier",
-        fmt::format("Expected import identifier with format: namespace/name, as in \"default/my-{}\". Got: \"{}\": {}.{}", kind,
-                    base::Truncate(request.id, 200), problem, advice));
+        fmt::format("Expected import identifier with format: namespace/name, as in "
+                    "\"default/my-{}\". Got: \"{}\": {}.{}",
+                    kind, base::Truncate(request.id, 200), problem, advice));
     return;
   }
   response.state = response.state.With("id", Value::String(request.id))
@@ -119,18 +143,25 @@ void ImportByName(std::string_view kind, const framework::ImportRequest& request
                        .With("name", Value::String(parts[1]));
 }
 
-void AddError(framework::Diagnostics& diagnostics, const base::Error& error, std::string_view action,
-              const framework::FieldMap& fields, std::string_view fallback) {
+void AddError(framework::Diagnostics& diagnostics, const base::Error& error,
+              std::string_view action, const framework::FieldMap& fields,
+              std::string_view fallback) {
   auto diagnostic = framework::FromError(error, action, fields);
   if (!diagnostic.path) diagnostic.path = Path(fallback);
   diagnostics.Add(std::move(diagnostic));
 }
 
-base::Error FailureError(const std::optional<api::Failure>& failure, std::string_view what, std::string field) {
-  base::Error error{base::Code::kFailedPrecondition, fmt::format("The {} is in phase Failed", what), std::move(field), "", {}};
+base::Error FailureError(const std::optional<api::Failure>& failure, std::string_view what,
+                         std::string field) {
+  base::Error error{base::Code::kFailedPrecondition,
+                    fmt::format("The {} is in phase Failed", what),
+                    std::move(field),
+                    "",
+                    {}};
   if (!failure) return error;
   // What happened comes first; who it happened to is the summary's and the second paragraph's.
-  error.message = fmt::format("{}\n\n{}, reason {}", Sentence(failure->message), error.message, failure->reason);
+  error.message = fmt::format("{}\n\n{}, reason {}", Sentence(failure->message), error.message,
+                              failure->reason);
   error.reason = failure->reason;
   error.source = {failure->file, static_cast<int>(failure->line), failure->log_tail};
   return error;

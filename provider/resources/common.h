@@ -23,17 +23,19 @@ api::Doc DocOf(std::string_view field) {
   return found;
 }
 /// An optional number with the bounds of its API field and a default.
-framework::Attribute IntAttribute(std::string name, const api::Doc& doc, int64_t default_value, std::string description);
+framework::Attribute IntAttribute(std::string name, const api::Doc& doc, int64_t default_value,
+                                  std::string description);
 /// An optional or (without default) required word out of the API field's list.
-framework::Attribute WordAttribute(std::string name, const api::Doc& doc, std::string default_value, std::string description);
+framework::Attribute WordAttribute(std::string name, const api::Doc& doc, std::string default_value,
+                                   std::string description);
 
 /// The attributes id, namespace and name; `kind` as in "function".
 std::vector<framework::Attribute> IdentityAttributes(const std::string& kind);
 /// The attribute `function` of triggers and jobs.
 framework::Attribute FunctionAttribute(std::string description);
 
-/// Puts the provider's namespace where the configuration has none, and the id where both parts are known. A resource that exists
-/// stays in the namespace it is in.
+/// Puts the provider's namespace where the configuration has none, and the id where both parts are
+/// known. A resource that exists stays in the namespace it is in.
 void PlanIdentity(const Session& session, const cty::Value& prior, cty::Value& plan);
 /// True if the plan names another object than the prior state: a replacement.
 bool IsMoved(const cty::Value& prior, const cty::Value& plan);
@@ -43,19 +45,25 @@ rest::Name NameOf(const cty::Value& value);
 std::string Describe(std::string_view kind, const rest::Name& name);
 
 /// Import by "namespace/name".
-void ImportByName(std::string_view kind, const framework::ImportRequest& request, framework::StateResponse& response);
+void ImportByName(std::string_view kind, const framework::ImportRequest& request,
+                  framework::StateResponse& response);
 
-/// Adds the error at the attribute that error.field names, else at `fallback`: every diagnostic has a path.
-void AddError(framework::Diagnostics& diagnostics, const base::Error& error, std::string_view action,
-              const framework::FieldMap& fields, std::string_view fallback = "name");
+/// Adds the error at the attribute that error.field names, else at `fallback`: every diagnostic has
+/// a path.
+void AddError(framework::Diagnostics& diagnostics, const base::Error& error,
+              std::string_view action, const framework::FieldMap& fields,
+              std::string_view fallback = "name");
 /// The error that a Failed object stands for: phase, reason, file:line and the last log lines.
-base::Error FailureError(const std::optional<api::Failure>& failure, std::string_view what, std::string field);
+base::Error FailureError(const std::optional<api::Failure>& failure, std::string_view what,
+                         std::string field);
 /// Waits a moment; false where the call was stopped or its deadline passed meanwhile.
 bool Pause(std::chrono::milliseconds time, const rest::Call& call, const base::Clock& clock);
 
-/// Reads, changes and replaces an object, again where somebody else wrote in between. Drops the mark of an interrupted create.
+/// Reads, changes and replaces an object, again where somebody else wrote in between. Drops the
+/// mark of an interrupted create.
 template <class T>
-base::Result<T> Replace(Objects<T>& objects, const rest::Name& name, const typename T::Spec& spec, const rest::Call& call) {
+base::Result<T> Replace(Objects<T>& objects, const rest::Name& name, const typename T::Spec& spec,
+                        const rest::Call& call) {
   for (int attempt = 1;; ++attempt) {
     ASSIGN_OR_RETURN(auto object, objects.Get(name, call));
     object.spec = spec;
@@ -65,17 +73,19 @@ base::Result<T> Replace(Objects<T>& objects, const rest::Name& name, const typen
   }
 }
 
-/// Takes the mark of an unfinished create away. The object is there and well, so a failure is a warning: the next change of it
-/// takes the mark away too.
+/// Takes the mark of an unfinished create away. The object is there and well, so a failure is a
+/// warning: the next change of it takes the mark away too.
 template <class T>
-void EndCreate(Objects<T>& objects, std::string_view kind, const rest::Name& name, const rest::Call& call,
-               framework::Diagnostics& diagnostics) {
+void EndCreate(Objects<T>& objects, std::string_view kind, const rest::Name& name,
+               const rest::Call& call, framework::Diagnostics& diagnostics) {
   const auto finished = objects.FinishCreate(name, call);
   if (finished) return;
-  diagnostics.AddWarning(cty::Path("name"), "Create not marked as finished",
-                         "The " + Describe(kind, name) +
-                             " is ready, but the server could not be told that its create has ended: " + finished.error().message +
-                             ". Until its next change another configuration could take it over.");
+  diagnostics.AddWarning(
+      cty::Path("name"), "Create not marked as finished",
+      "The " + Describe(kind, name) +
+          " is ready, but the server could not be told that its create has ended: " +
+          finished.error().message +
+          ". Until its next change another configuration could take it over.");
 }
 
 /// Asks for the deletion and waits until the object is gone; one that is gone already is success.
@@ -88,7 +98,8 @@ base::Status Remove(Objects<T>& objects, const rest::Name& name, const rest::Cal
 
 /// Reads an object for a refresh. Null object: it is gone, or going and gone within a minute.
 template <class T>
-base::Result<std::optional<T>> Fetch(Objects<T>& objects, const rest::Name& name, const framework::Context& context) {
+base::Result<std::optional<T>> Fetch(Objects<T>& objects, const rest::Name& name,
+                                     const framework::Context& context) {
   const rest::Call call{context.DeadlineIn(std::chrono::seconds(60)), context.stop};
   auto object = objects.Get(name, call);
   if (!object && object.error().code == base::Code::kNotFound) return std::optional<T>();

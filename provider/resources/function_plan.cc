@@ -1,4 +1,5 @@
-// What a plan says about a function's computed attributes: known wherever it can be known, so that a plan shows what will move.
+// What a plan says about a function's computed attributes: known wherever it can be known, so that
+// a plan shows what will move.
 
 #include "provider/resources/common.h"
 #include "provider/resources/function_resource.h"
@@ -11,7 +12,8 @@ using cty::Value;
 
 namespace {
 
-// Hash of the code, known in the plan. Unknown where the source, or what the check of its handler needs, is not known yet.
+// Hash of the code, known in the plan. Unknown where the source, or what the check of its handler
+// needs, is not known yet.
 void PlanSource(const Value& config, Value& plan, framework::Diagnostics& diagnostics) {
   const auto source = SourceOf(config);
   const auto& runtime = plan.Get("runtime");
@@ -28,7 +30,8 @@ void PlanUpdate(const Value& prior, Value& plan) {
   CopyAttributes(prior, {"id", "invoke_url", "phase", "revision", "last_built_at"}, plan);
   const bool code = Differs(prior, plan, {"source_hash", "code_hash", "runtime"});
   const bool revision =
-      code || Differs(prior, plan, {"entrypoint", "environment", "memory_mb", "timeout_sec", "concurrency"});
+      code || Differs(prior, plan,
+                      {"entrypoint", "environment", "memory_mb", "timeout_sec", "concurrency"});
   // A function that is not ready is brought there by the apply, with whatever revision that takes.
   const bool settled = TextAt(prior, "phase") == "Ready";
   if (!settled) MarkUnknown({"phase"}, plan);
@@ -39,7 +42,8 @@ void PlanUpdate(const Value& prior, Value& plan) {
 
 }  // namespace
 
-void FunctionResource::ModifyPlan(const framework::ModifyPlanRequest& request, framework::ModifyPlanResponse& response) const {
+void FunctionResource::ModifyPlan(const framework::ModifyPlanRequest& request,
+                                  framework::ModifyPlanResponse& response) const {
   if (response.plan.IsNull()) return;  // a destroy needs neither source nor server
   auto* session = Session::Of(request.context, response.diagnostics);
   if (session == nullptr || !session->Check(request.context.stop, response.diagnostics)) return;

@@ -26,18 +26,26 @@ struct Change {
   rest::Name name;
   rest::Call call;
 
-  std::string Action(std::string_view verb) const { return fmt::format("{} {}", verb, Describe(kKind, name)); }
+  std::string Action(std::string_view verb) const {
+    return fmt::format("{} {}", verb, Describe(kKind, name));
+  }
   void Fail(const base::Error& error, std::string_view verb) {
     AddError(response.diagnostics, error, Action(verb), FunctionFields(spec.source));
   }
 };
 
-seconds DefaultTimeout(const Value& plan) { return std::max(seconds(IntAt(plan, "build_timeout_sec") + 60), seconds(120)); }
+seconds DefaultTimeout(const Value& plan) {
+  return std::max(seconds(IntAt(plan, "build_timeout_sec") + 60), seconds(120));
+}
 
-Change MakeChange(const framework::ChangeRequest& request, framework::StateResponse& response, Backend& backend,
-                  std::string_view operation) {
+Change MakeChange(const framework::ChangeRequest& request, framework::StateResponse& response,
+                  Backend& backend, std::string_view operation) {
   const auto timeout = framework::TimeoutOf(request.plan, operation, DefaultTimeout(request.plan));
-  return {request, response, backend, FunctionSpecOf(request.plan), NameOf(request.plan),
+  return {request,
+          response,
+          backend,
+          FunctionSpecOf(request.plan),
+          NameOf(request.plan),
           rest::Call{request.context.DeadlineIn(timeout), request.context.stop}};
 }
 
@@ -47,14 +55,17 @@ bool SendCode(Change& change) {
   auto loaded = LoadSource(spec.source, spec.runtime, spec.entrypoint, change.response.diagnostics);
   if (!loaded) return false;
   if (!spec.source.hash.empty() && loaded->hash != spec.source.hash) {
-    change.response.diagnostics.AddError(
-        cty::Path(SourceAttribute(spec.source)), "Source changed after the plan",
-        fmt::format("The plan is for code with the hash {}, but the source now has {}. Plan and apply again.", spec.source.hash, loaded->hash));
+    change.response.diagnostics.AddError(cty::Path(SourceAttribute(spec.source)),
+                                         "Source changed after the plan",
+                                         fmt::format("The plan is for code with the hash {}, but "
+                                                     "the source now has {}. Plan and apply again.",
+                                                     spec.source.hash, loaded->hash));
     return false;
   }
   spec.source.hash = loaded->hash;
   if (spec.source.type == "code") return true;  // travels in the spec
-  const auto sent = change.backend.UploadCode(change.name.ns, loaded->hash, source::ZipStream(std::move(loaded->tree)), change.call);
+  const auto sent = change.backend.UploadCode(
+      change.name.ns, loaded->hash, source::ZipStream(std::move(loaded->tree)), change.call);
   if (!sent) {
     auto error = sent.error();
     if (error.field.empty()) error.field = "/spec/source";
@@ -68,39 +79,50 @@ void KeepState(Change& change, const api::Function& function) {
   change.response.state = FunctionStateOf(function, change.request.plan);
 }
 
-// The state after an error that left us without an answer: the newest the server tells in a moment, else what was seen last.
+// The state after an error that left us without an answer: the newest the server tells in a moment,
+// else what was seen last.
 void KeepNewestState(Change& change, const api::Function& last_seen) {
-  const rest::Call brief{change.request.context.DeadlineIn(seconds(2)), change.request.context.stop};
+  const rest::Call brief{change.request.context.DeadlineIn(seconds(2)),
+                         change.request.context.stop};
   const auto now = change.backend.Functions().Get(change.name, brief);
   KeepState(change, now ? *now : last_seen);
 }
 
-void FailWait(Change& change, const base::Error& error, std::string_view verb, const api::Function& last_seen) {
+void FailWait(Change& change, const base::Error& error, std::string_view verb,
+              const api::Function& last_seen) {
   auto told = error;
   if (error.code == base::Code::kDeadlineExceeded) {
     told.message += fmt::format(
-        "\n\nThe server goes on with it; the next apply waits for it again. The timeouts block of the resource sets how long to wait (here {} "
+        "\n\nThe server goes on with it; the next apply waits for it again. The timeouts block of "
+        "the resource sets how long to wait (here {} "
         "s at most, by default build_timeout_sec + 60 s and at least 120 s).",
         std::chrono::duration_cast<seconds>(
-            framework::TimeoutOf(change.request.plan, verb == "create" ? "create" : "update", DefaultTimeout(change.request.plan)))
+            framework::TimeoutOf(change.request.plan, verb == "create" ? "create" : "update",
+                                 DefaultTimeout(change.request.plan)))
             .count());
   } else if (error.code == base::Code::kCancelled) {
-    told.message += "\n\nStopped on request. The server goes on with it; the next apply finishes what is left to do";
+    told.message +=
+        "\n\nStopped on request. The server goes on with it; the next apply finishes what is left "
+        "to do";
   }
   change.Fail(told, verb);
   KeepNewestState(change, last_seen);
 }
 
 // Waits until the wanted generation serves. False: it does not, and diagnostics and state say so.
-bool Await(Change& change, const api::Function& written, std::string_view verb, api::Function& ready) {
-  auto seen = change.backend.Functions().WaitReady(change.name, written.metadata.generation, change.call);
+bool Await(Change& change, const api::Function& written, std::string_view verb,
+           api::Function& ready) {
+  auto seen =
+      change.backend.Functions().WaitReady(change.name, written.metadata.generation, change.call);
   if (!seen) {
     FailWait(change, seen.error(), verb, written);
     return false;
   }
   ready = std::move(*seen);
   if (ready.status.phase == "Ready") return true;
-  auto error = FailureError(ready.status.failure, fmt::format("revision of {}", Describe(kKind, change.name)), "/spec/source");
+  auto error =
+      FailureError(ready.status.failure,
+                   fmt::format("revision of {}", Describe(kKind, change.name)), "/spec/source");
   if (ready.status.serving) {
     error.message += fmt::format(". Revision {} serves on", ready.status.revision);
   }
@@ -109,14 +131,17 @@ bool Await(Change& change, const api::Function& written, std::string_view verb, 
   return false;
 }
 
-// A server does not try a failed generation again by itself, and a PUT of the same spec is no change.
+// A server does not try a failed generation again by itself, and a PUT of the same spec is no
+// change.
 bool HasFailedAlready(const api::Function& function) {
-  return function.status.phase == "Failed" && function.status.observed_generation >= function.metadata.generation;
+  return function.status.phase == "Failed" &&
+         function.status.observed_generation >= function.metadata.generation;
 }
 
 }  // namespace
 
-void FunctionResource::Create(const framework::ChangeRequest& request, framework::StateResponse& response) const {
+void FunctionResource::Create(const framework::ChangeRequest& request,
+                              framework::StateResponse& response) const {
   auto* session = Session::Of(request.context, response.diagnostics);
   auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
   if (backend == nullptr) return;
@@ -129,7 +154,8 @@ void FunctionResource::Create(const framework::ChangeRequest& request, framework
   wanted.spec = change.spec;
   auto written = backend->Functions().Create(wanted, change.call);
   // Taken over from an interrupted create, which had failed: try again.
-  if (written && HasFailedAlready(*written)) written = backend->RetryFunction(change.name, change.call);
+  if (written && HasFailedAlready(*written))
+    written = backend->RetryFunction(change.name, change.call);
   if (!written) {
     change.Fail(written.error(), "create");
     return;
@@ -141,7 +167,8 @@ void FunctionResource::Create(const framework::ChangeRequest& request, framework
   response.state = FillUnknown(request.plan, FunctionStateOf(ready, request.plan));
 }
 
-void FunctionResource::Read(const framework::ReadRequest& request, framework::StateResponse& response) const {
+void FunctionResource::Read(const framework::ReadRequest& request,
+                            framework::StateResponse& response) const {
   auto* session = Session::Of(request.context, response.diagnostics);
   if (session == nullptr || !session->connected()) return;  // the state stays as it is
   if (!session->Check(request.context.stop, response.diagnostics)) return;
@@ -155,21 +182,26 @@ void FunctionResource::Read(const framework::ReadRequest& request, framework::St
   }
 }
 
-void FunctionResource::Update(const framework::ChangeRequest& request, framework::StateResponse& response) const {
+void FunctionResource::Update(const framework::ChangeRequest& request,
+                              framework::StateResponse& response) const {
   auto* session = Session::Of(request.context, response.diagnostics);
   auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
   if (backend == nullptr) return;
-  if (request.plan.With("timeouts", Value::Null()) == request.prior.With("timeouts", Value::Null())) {
+  if (request.plan.With("timeouts", Value::Null()) ==
+      request.prior.With("timeouts", Value::Null())) {
     response.state = request.plan;  // timeouts alone: nothing for the server
     return;
   }
   auto change = MakeChange(request, response, *backend, "update");
-  // The text of source_code is in no upload, so another kind of source may need one although the hash stays.
+  // The text of source_code is in no upload, so another kind of source may need one although the
+  // hash stays.
   const bool other_kind = SourceOf(request.prior).type != change.spec.source.type;
-  if ((other_kind || Differs(request.prior, request.plan, {"source_hash"})) && !SendCode(change)) return;
+  if ((other_kind || Differs(request.prior, request.plan, {"source_hash"})) && !SendCode(change))
+    return;
 
   auto written = Replace(backend->Functions(), change.name, change.spec, change.call);
-  if (written && HasFailedAlready(*written)) written = backend->RetryFunction(change.name, change.call);
+  if (written && HasFailedAlready(*written))
+    written = backend->RetryFunction(change.name, change.call);
   if (!written) {
     change.Fail(written.error(), "update");
     return;
@@ -179,17 +211,20 @@ void FunctionResource::Update(const framework::ChangeRequest& request, framework
   response.state = FillUnknown(request.plan, FunctionStateOf(ready, request.plan));
 }
 
-void FunctionResource::Delete(const framework::ChangeRequest& request, framework::StateResponse& response) const {
+void FunctionResource::Delete(const framework::ChangeRequest& request,
+                              framework::StateResponse& response) const {
   auto* session = Session::Of(request.context, response.diagnostics);
   auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
   if (backend == nullptr) return;
   const auto name = NameOf(request.prior);
   const auto timeout = framework::TimeoutOf(request.prior, "delete", seconds(120));
-  const auto gone = Remove(backend->Functions(), name, {request.context.DeadlineIn(timeout), request.context.stop});
+  const auto gone = Remove(backend->Functions(), name,
+                           {request.context.DeadlineIn(timeout), request.context.stop});
   if (!gone) AddError(response.diagnostics, gone.error(), "delete " + Describe(kKind, name), {});
 }
 
-void FunctionResource::ImportState(const framework::ImportRequest& request, framework::StateResponse& response) const {
+void FunctionResource::ImportState(const framework::ImportRequest& request,
+                                   framework::StateResponse& response) const {
   ImportByName(kKind, request, response);
 }
 

@@ -32,29 +32,37 @@ framework::Validator EntrypointText() {
 
 framework::Validator EnvironmentName() {
   return framework::StringRule(
-      "letters, digits and `_`, no digit first; names that begin with `SLESS_` are reserved", [](const std::string& name) -> std::string {
-        const auto letter = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+      "letters, digits and `_`, no digit first; names that begin with `SLESS_` are reserved",
+      [](const std::string& name) -> std::string {
+        const auto letter = [](char c) {
+          return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        };
         if (name.empty()) return "needs a name";
         for (size_t i = 0; i < name.size(); ++i) {
           if (!letter(name[i]) && !(i > 0 && name[i] >= '0' && name[i] <= '9')) {
             return "must have a name of letters, digits and \"_\" that does not begin with a digit";
           }
         }
-        if (name.starts_with("SLESS_")) return "has a reserved name: names that begin with SLESS_ are set by sless itself";
+        if (name.starts_with("SLESS_"))
+          return "has a reserved name: names that begin with SLESS_ are set by sless itself";
         return "";
       });
 }
 
 framework::Validator LabelKey() {
-  return framework::StringRule("1 to 63 letters, digits and `-_./`", [](const std::string& key) -> std::string {
-    const bool good = !key.empty() && key.size() <= 63 &&
-                      key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./") == key.npos;
-    return good ? "" : "must have a key of 1 to 63 letters, digits and \"-_./\"";
-  });
+  return framework::StringRule(
+      "1 to 63 letters, digits and `-_./`", [](const std::string& key) -> std::string {
+        const bool good =
+            !key.empty() && key.size() <= 63 &&
+            key.find_first_not_of(
+                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./") == key.npos;
+        return good ? "" : "must have a key of 1 to 63 letters, digits and \"-_./\"";
+      });
 }
 
 framework::Validator NotEmpty() {
-  return framework::StringRule("", [](const std::string& text) { return text.empty() ? "must not be empty" : ""; });
+  return framework::StringRule(
+      "", [](const std::string& text) { return text.empty() ? "must not be empty" : ""; });
 }
 
 Attribute SourceAttributeOf(std::string name, std::string description, std::vector<Path> others) {
@@ -67,23 +75,32 @@ Attribute SourceAttributeOf(std::string name, std::string description, std::vect
 std::vector<Attribute> CodeAttributes() {
   return {
       WordAttribute("runtime", Doc("runtime"), "", "Language and version."),
-      {"entrypoint", framework::String(),
+      {"entrypoint",
+       framework::String(),
        {.optional = true,
         .computed = true,
-        .description = "The handler, as `file.function`, the file without its ending: `handler.handle` is the function `handle` of "
-                       "`handler.py` or `handler.js`. Folders are written with `/`: `src/handler.handle`.",
+        .description =
+            "The handler, as `file.function`, the file without its ending: `handler.handle` is the "
+            "function `handle` of "
+            "`handler.py` or `handler.js`. Folders are written with `/`: `src/handler.handle`.",
         .default_value = framework::Str(api::FunctionSpec().entrypoint),
         .validators = {EntrypointText()}}},
       SourceAttributeOf("source_dir",
                         "Directory with the code. `.git`, "
-                        "`__pycache__`, `*.pyc`, `.DS_Store`, `node_modules` beside a lock file, and what a `.slessignore` file names are left "
+                        "`__pycache__`, `*.pyc`, `.DS_Store`, `node_modules` beside a lock file, "
+                        "and what a `.slessignore` file names are left "
                         "out.",
                         {Path("source_zip"), Path("source_code")}),
-      SourceAttributeOf("source_zip", "Zip file with the code. Only its content counts, not how or when it was packed.", {}),
-      SourceAttributeOf("source_code", "Text of a function that is one file, named after `entrypoint`.", {}),
-      {"code_hash", framework::String(),
+      SourceAttributeOf(
+          "source_zip",
+          "Zip file with the code. Only its content counts, not how or when it was packed.", {}),
+      SourceAttributeOf("source_code",
+                        "Text of a function that is one file, named after `entrypoint`.", {}),
+      {"code_hash",
+       framework::String(),
        {.optional = true,
-        .description = "Any text; a change of it deploys anew even where the code is the same. Not needed: `source_hash` sees each change of "
+        .description = "Any text; a change of it deploys anew even where the code is the same. Not "
+                       "needed: `source_hash` sees each change of "
                        "the code."}},
   };
 }
@@ -91,26 +108,34 @@ std::vector<Attribute> CodeAttributes() {
 std::vector<Attribute> ConfigurationAttributes() {
   const api::FunctionSpec defaults;
   return {
-      {"environment", framework::MapOf(Type::String()),
+      {"environment",
+       framework::MapOf(Type::String()),
        {.optional = true,
         .description = "Environment variables, at most 128 KiB in all.",
         .validators = {framework::EachKey(EnvironmentName())}}},
-      {"labels", framework::MapOf(Type::String()),
+      {"labels",
+       framework::MapOf(Type::String()),
        {.optional = true,
         .description = "Labels for people and tools; no effect on what runs.",
-        .validators = {framework::SizeAtMost(kMaxLabels), framework::EachKey(LabelKey()), framework::NoNullElements(),
+        .validators = {framework::SizeAtMost(kMaxLabels), framework::EachKey(LabelKey()),
+                       framework::NoNullElements(),
                        framework::EachElement(framework::LengthAtMost(256))}}},
-      IntAttribute("memory_mb", Doc("memoryMb"), defaults.memory_mb, "Memory of one replica in MiB."),
-      IntAttribute("timeout_sec", Doc("timeoutSec"), defaults.timeout_sec,
-                   "Longest time of one call in seconds; then the call is ended and answered with 504."),
-      IntAttribute("concurrency", Doc("concurrency"), defaults.concurrency, "Requests that one replica works on at once."),
-      {"replicas", framework::Int64(),
+      IntAttribute("memory_mb", Doc("memoryMb"), defaults.memory_mb,
+                   "Memory of one replica in MiB."),
+      IntAttribute(
+          "timeout_sec", Doc("timeoutSec"), defaults.timeout_sec,
+          "Longest time of one call in seconds; then the call is ended and answered with 504."),
+      IntAttribute("concurrency", Doc("concurrency"), defaults.concurrency,
+                   "Requests that one replica works on at once."),
+      {"replicas",
+       framework::Int64(),
        {.optional = true,
         .description = "Fixed count of replicas; 0 switches the function off.",
         .validators = {framework::Between(Doc("replicas").min, Doc("replicas").max),
                        framework::ConflictsWith({Path("min_replicas"), Path("max_replicas")})}}},
-      IntAttribute("min_replicas", Doc("minReplicas"), defaults.min_replicas,
-                   "Least replicas; 0 lets an idle function cost nothing, at the price of a cold start."),
+      IntAttribute(
+          "min_replicas", Doc("minReplicas"), defaults.min_replicas,
+          "Least replicas; 0 lets an idle function cost nothing, at the price of a cold start."),
       IntAttribute("max_replicas", Doc("maxReplicas"), defaults.max_replicas, "Most replicas."),
       IntAttribute("idle_timeout_sec", Doc("idleTimeoutSec"), defaults.idle_timeout_sec,
                    "A replica above the least stops after so many seconds without a request."),
@@ -120,15 +145,22 @@ std::vector<Attribute> ConfigurationAttributes() {
 }
 
 std::vector<Attribute> ComputedAttributes() {
-  const auto computed = [](std::string name, framework::AttributeType type, std::string description) {
-    return Attribute{std::move(name), std::move(type), {.computed = true, .description = std::move(description)}};
+  const auto computed = [](std::string name, framework::AttributeType type,
+                           std::string description) {
+    return Attribute{std::move(name),
+                     std::move(type),
+                     {.computed = true, .description = std::move(description)}};
   };
   return {
       computed("source_hash", framework::String(),
-               "Hash of the code that is serving (of the files' paths, bytes and executable bits); empty where none is. Known in the plan."),
-      computed("invoke_url", framework::String(), "POST an event here, with a token, to call the function."),
-      computed("phase", framework::String(), "`Pending`, `Building`, `Deploying`, `Ready` or `Failed`."),
-      computed("revision", framework::Int64(), "Number of the serving revision; each change of code or configuration makes one."),
+               "Hash of the code that is serving (of the files' paths, bytes and executable bits); "
+               "empty where none is. Known in the plan."),
+      computed("invoke_url", framework::String(),
+               "POST an event here, with a token, to call the function."),
+      computed("phase", framework::String(),
+               "`Pending`, `Building`, `Deploying`, `Ready` or `Failed`."),
+      computed("revision", framework::Int64(),
+               "Number of the serving revision; each change of code or configuration makes one."),
       computed("last_built_at", framework::String(), "When the code was last built, RFC 3339."),
   };
 }
@@ -140,16 +172,21 @@ void CheckEnvironment(const Value& environment, framework::Diagnostics& diagnost
     const auto path = Path("environment").Key(name);
     bytes += name.size() + value.AsString().size() + 2;
     if (value.IsNull()) {
-      diagnostics.AddError(path, "Invalid Attribute Value",
-                           fmt::format("Attribute {} must not be null. Leave the variable out, or set it to \"\".", path.ToString()));
+      diagnostics.AddError(
+          path, "Invalid Attribute Value",
+          fmt::format("Attribute {} must not be null. Leave the variable out, or set it to \"\".",
+                      path.ToString()));
     } else if (value.AsString().find('\0') != std::string::npos) {
-      diagnostics.AddError(path, "Invalid Attribute Value",
-                           fmt::format("Attribute {} holds a NUL character, which no environment variable can.", path.ToString()));
+      diagnostics.AddError(
+          path, "Invalid Attribute Value",
+          fmt::format("Attribute {} holds a NUL character, which no environment variable can.",
+                      path.ToString()));
     }
   }
   if (bytes > kMaxEnvironmentBytes) {
     diagnostics.AddError(Path("environment"), "Invalid Attribute Value",
-                         fmt::format("Attribute environment is too large: {} bytes, at most {} are possible. Put large values in a file of the "
+                         fmt::format("Attribute environment is too large: {} bytes, at most {} are "
+                                     "possible. Put large values in a file of the "
                                      "source.",
                                      bytes, kMaxEnvironmentBytes));
   }
@@ -160,12 +197,16 @@ void CheckReplicas(const Value& config, framework::Diagnostics& diagnostics) {
   const auto& most = config.Get("max_replicas");
   if (least.IsUnknown() || most.IsUnknown() || config.Get("replicas").IsKnown()) return;
   const api::FunctionSpec defaults;
-  const int64_t min = least.IsNull() ? defaults.min_replicas : least.AsNumber().AsInt64().value_or(0);
-  const int64_t max = most.IsNull() ? defaults.max_replicas : most.AsNumber().AsInt64().value_or(INT64_MAX);
+  const int64_t min =
+      least.IsNull() ? defaults.min_replicas : least.AsNumber().AsInt64().value_or(0);
+  const int64_t max =
+      most.IsNull() ? defaults.max_replicas : most.AsNumber().AsInt64().value_or(INT64_MAX);
   if (min <= max) return;
-  diagnostics.AddError(Path(least.IsNull() ? "max_replicas" : "min_replicas"), "Invalid Attribute Combination",
-                       fmt::format("min_replicas is {}{} and must not be above max_replicas, which is {}{}.", min,
-                                   least.IsNull() ? " (the default)" : "", max, most.IsNull() ? " (the default)" : ""));
+  diagnostics.AddError(
+      Path(least.IsNull() ? "max_replicas" : "min_replicas"), "Invalid Attribute Combination",
+      fmt::format("min_replicas is {}{} and must not be above max_replicas, which is {}{}.", min,
+                  least.IsNull() ? " (the default)" : "", max,
+                  most.IsNull() ? " (the default)" : ""));
 }
 
 }  // namespace
@@ -173,17 +214,22 @@ void CheckReplicas(const Value& config, framework::Diagnostics& diagnostics) {
 framework::Schema FunctionResource::Schema() const {
   framework::Schema schema;
   schema.description =
-      "A function: code from a directory, a zip or a text, with its configuration. Create and update wait until the new revision serves. A "
-      "failed update leaves the old revision serving, and shows as a difference in the next plan.\n\nA function is private: jobs, cron "
-      "triggers and the authenticated `invoke_url` reach it. An http trigger (`sless_trigger`) makes it answer in public.";
-  for (auto&& part : {IdentityAttributes("function"), CodeAttributes(), ConfigurationAttributes(), ComputedAttributes()}) {
+      "A function: code from a directory, a zip or a text, with its configuration. Create and "
+      "update wait until the new revision serves. A "
+      "failed update leaves the old revision serving, and shows as a difference in the next "
+      "plan.\n\nA function is private: jobs, cron "
+      "triggers and the authenticated `invoke_url` reach it. An http trigger (`sless_trigger`) "
+      "makes it answer in public.";
+  for (auto&& part : {IdentityAttributes("function"), CodeAttributes(), ConfigurationAttributes(),
+                      ComputedAttributes()}) {
     schema.attributes.insert(schema.attributes.end(), part.begin(), part.end());
   }
   schema.blocks = {framework::TimeoutsBlock({"create", "update", "delete"})};
   return schema;
 }
 
-void FunctionResource::ValidateConfig(const framework::ValidateRequest& request, framework::Diagnostics& diagnostics) const {
+void FunctionResource::ValidateConfig(const framework::ValidateRequest& request,
+                                      framework::Diagnostics& diagnostics) const {
   CheckEnvironment(request.config.Get("environment"), diagnostics);
   CheckReplicas(request.config, diagnostics);
 }

@@ -10,20 +10,23 @@
 namespace sless::resources {
 namespace {
 
-// Terraform runs a provider in its own working directory, so a relative path is relative to where terraform was started.
+// Terraform runs a provider in its own working directory, so a relative path is relative to where
+// terraform was started.
 std::string Absolute(const std::string& path) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(path, error);
   return error ? path : absolute.lexically_normal().string();
 }
 
-base::Result<source::Tree> ReadTree(const api::Source& source, const std::string& runtime, const std::string& entrypoint) {
+base::Result<source::Tree> ReadTree(const api::Source& source, const std::string& runtime,
+                                    const std::string& entrypoint) {
   if (source.type == "dir") return source::ReadDirectory(source.path);
   if (source.type == "zip") return source::ReadZip(source.path);
   return source::InlineTree(runtime, entrypoint, source.code);
 }
 
-void AddSourceError(const base::Error& error, const api::Source& source, framework::Diagnostics& diagnostics) {
+void AddSourceError(const base::Error& error, const api::Source& source,
+                    framework::Diagnostics& diagnostics) {
   std::string attribute = SourceAttribute(source);
   std::string summary = "Invalid source";
   if (error.field == "/spec/entrypoint") {
@@ -35,12 +38,15 @@ void AddSourceError(const base::Error& error, const api::Source& source, framewo
   } else if (error.code == base::Code::kNotFound) {
     summary = "Source not found";
   }
-  std::string detail =
-      source.type == "code" ? error.message : fmt::format("{} \"{}\": {}", SourceAttribute(source), source.path, error.message);
+  std::string detail = source.type == "code" ? error.message
+                                             : fmt::format("{} \"{}\": {}", SourceAttribute(source),
+                                                           source.path, error.message);
   if (!detail.ends_with('?')) detail += '.';
   if (error.code == base::Code::kNotFound && !source.path.empty() && source.path[0] != '/') {
-    detail += fmt::format("\n\nA relative path starts where terraform runs: {}. ${{path.module}}/… starts at the module instead.",
-                          Absolute(source.path));
+    detail += fmt::format(
+        "\n\nA relative path starts where terraform runs: {}. ${{path.module}}/… starts at the "
+        "module instead.",
+        Absolute(source.path));
   }
   diagnostics.AddError(cty::Path(attribute), summary, detail);
 }
@@ -70,7 +76,8 @@ std::string SourceAttribute(const api::Source& source) {
   return "source_dir";
 }
 
-std::optional<LoadedSource> LoadSource(const api::Source& source, const std::string& runtime, const std::string& entrypoint,
+std::optional<LoadedSource> LoadSource(const api::Source& source, const std::string& runtime,
+                                       const std::string& entrypoint,
                                        framework::Diagnostics& diagnostics) {
   auto tree = ReadTree(source, runtime, entrypoint);
   if (!tree) {

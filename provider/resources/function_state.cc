@@ -30,10 +30,14 @@ api::FunctionSpec FunctionSpecOf(const Value& plan) {
 
 Value FunctionStateOf(const api::Function& function, const Value& like) {
   const auto& status = function.status;
-  // Failed: the spec is a wish that did not come true. Any other phase: the spec is what serves, or will.
-  const bool failed = status.phase == "Failed" && status.observed_generation >= function.metadata.generation;
+  // Failed: the spec is a wish that did not come true. Any other phase: the spec is what serves, or
+  // will.
+  const bool failed =
+      status.phase == "Failed" && status.observed_generation >= function.metadata.generation;
   const auto& spec = failed && status.serving ? *status.serving : function.spec;
-  const auto text = [&](std::string_view name, const std::string& content) { return TextOrNull(content, like.Get(name)); };
+  const auto text = [&](std::string_view name, const std::string& content) {
+    return TextOrNull(content, like.Get(name));
+  };
   const bool code = spec.source.type == "code";
   const auto& ns = function.metadata.ns;
   const auto& name = function.metadata.name;

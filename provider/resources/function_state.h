@@ -8,11 +8,13 @@
 
 namespace sless::resources {
 
-/// The spec that a plan asks for. All configured values must be known; source_hash may be unknown, then the hash is "".
+/// The spec that a plan asks for. All configured values must be known; source_hash may be unknown,
+/// then the hash is "".
 api::FunctionSpec FunctionSpecOf(const cty::Value& plan);
 
-/// What the server says, with the timeouts block of `like`, in which empty texts and maps keep their spelling (null or empty).
-/// After a failed update it shows what is serving, so that the difference is seen; where nothing serves, source_hash is "".
+/// What the server says, with the timeouts block of `like`, in which empty texts and maps keep
+/// their spelling (null or empty). After a failed update it shows what is serving, so that the
+/// difference is seen; where nothing serves, source_hash is "".
 cty::Value FunctionStateOf(const api::Function& function, const cty::Value& like);
 
 /// Where the server's fields come from in the configuration.

@@ -21,7 +21,8 @@ class FunctionTest : public testing::Test {
   void SetUp() override { world.Write("src/handler.py", kHandler); }
   std::string Dir(const std::string& name = "src") const { return (world.dir / name).string(); }
   Value Config(const std::string& more = "", const std::string& source = "src") const {
-    return world.Config(kType, R"({"name":"f","runtime":"python3.11","source_dir":")" + Dir(source) + '"' + (more.empty() ? "" : "," + more) + "}");
+    return world.Config(kType, R"({"name":"f","runtime":"python3.11","source_dir":")" +
+                                   Dir(source) + '"' + (more.empty() ? "" : "," + more) + "}");
   }
   // Applies, and the next plan is empty with and without a refresh.
   void Settle(framework::testing::CoreDriver& driver, const Value& config) {
@@ -31,32 +32,43 @@ class FunctionTest : public testing::Test {
   }
   void ExpectQuiet(framework::testing::CoreDriver& driver, const Value& config) {
     auto plan = driver.Plan(config);
-    EXPECT_EQ(plan.action, PlannedAction::kNoOp) << plan.planned.ToString() << "\nnot " << driver.state().ToString() << plan.Problems();
+    EXPECT_EQ(plan.action, PlannedAction::kNoOp)
+        << plan.planned.ToString() << "\nnot " << driver.state().ToString() << plan.Problems();
     const auto refreshed = driver.Refresh();
     ASSERT_TRUE(refreshed.Ok()) << refreshed.Problems();
     plan = driver.Plan(config);
-    EXPECT_EQ(plan.action, PlannedAction::kNoOp) << plan.planned.ToString() << "\nnot " << driver.state().ToString() << plan.Problems();
+    EXPECT_EQ(plan.action, PlannedAction::kNoOp)
+        << plan.planned.ToString() << "\nnot " << driver.state().ToString() << plan.Problems();
   }
   World world;
 };
 
-api::Failure Broken() { return {"StartFailed", "RuntimeError: broken at start", "handler.py", 3, {"Traceback", "RuntimeError: broken at start"}}; }
+api::Failure Broken() {
+  return {"StartFailed",
+          "RuntimeError: broken at start",
+          "handler.py",
+          3,
+          {"Traceback", "RuntimeError: broken at start"}};
+}
 
 TEST_F(FunctionTest, LivesFromCreateToDestroy) {
   auto driver = world.Driver(kType);
   const auto plan = driver.Plan(Config());
   ASSERT_TRUE(plan.Ok()) << plan.Problems();
   EXPECT_EQ(plan.planned.Get("id"), Value::String(kId));
-  EXPECT_TRUE(plan.planned.Get("source_hash").AsString().starts_with("sha256:")) << "the hash is known in the plan";
+  EXPECT_TRUE(plan.planned.Get("source_hash").AsString().starts_with("sha256:"))
+      << "the hash is known in the plan";
   EXPECT_TRUE(plan.planned.Get("revision").IsUnknown());
   Settle(driver, Config());
   EXPECT_EQ(driver.state().Get("phase"), Value::String("Ready"));
   EXPECT_EQ(driver.state().Get("revision"), Value::Int(1));
   EXPECT_EQ(driver.state().Get("source_hash"), plan.planned.Get("source_hash"));
-  EXPECT_TRUE(world.backend.Functions().Look(kId).metadata.annotations.empty()) << "the mark of the create is gone";
+  EXPECT_TRUE(world.backend.Functions().Look(kId).metadata.annotations.empty())
+      << "the mark of the create is gone";
 
   world.Write("src/handler.py", std::string(kHandler) + "# edited\n");
-  EXPECT_EQ(Changed(driver.state(), driver.Plan(Config()).planned), (Names{"source_hash", "revision", "last_built_at"}));
+  EXPECT_EQ(Changed(driver.state(), driver.Plan(Config()).planned),
+            (Names{"source_hash", "revision", "last_built_at"}));
   Settle(driver, Config());
   EXPECT_EQ(driver.state().Get("revision"), Value::Int(2));
 
@@ -85,11 +97,14 @@ TEST_F(FunctionTest, EachAttributeAloneMovesWhatItMust) {
       {R"("concurrency":5,"replicas":0)", {"replicas"}},
       {R"("concurrency":5,"min_replicas":1)", {"replicas", "min_replicas"}},
       {R"("concurrency":5,"min_replicas":1,"max_replicas":3)", {"max_replicas"}},
-      {R"("concurrency":5,"idle_timeout_sec":9)", {"min_replicas", "max_replicas", "idle_timeout_sec"}},
+      {R"("concurrency":5,"idle_timeout_sec":9)",
+       {"min_replicas", "max_replicas", "idle_timeout_sec"}},
       {R"("concurrency":5,"build_timeout_sec":9)", {"idle_timeout_sec", "build_timeout_sec"}},
-      {R"("concurrency":5,"code_hash":"a")", {"build_timeout_sec", "code_hash", "revision", "last_built_at"}},
+      {R"("concurrency":5,"code_hash":"a")",
+       {"build_timeout_sec", "code_hash", "revision", "last_built_at"}},
       {R"("concurrency":5,"code_hash":"")", {"code_hash", "revision", "last_built_at"}},
-      {R"("concurrency":5,"entrypoint":"handler.other")", {"code_hash", "entrypoint", "revision", "last_built_at"}},
+      {R"("concurrency":5,"entrypoint":"handler.other")",
+       {"code_hash", "entrypoint", "revision", "last_built_at"}},
       {R"("concurrency":5,"entrypoint":"handler.other","timeouts":{"create":"5m"})", {"timeouts"}},
   };
   auto driver = world.Driver(kType);
@@ -110,7 +125,8 @@ TEST_F(FunctionTest, OtherPathOfTheSameCodeTouchesNothing) {
   Settle(driver, Config());
   const auto before = driver.state();
   world.backend.TakeCalls();
-  EXPECT_EQ(Changed(driver.state(), driver.Plan(Config("", "copy")).planned), (Names{"source_dir"}));
+  EXPECT_EQ(Changed(driver.state(), driver.Plan(Config("", "copy")).planned),
+            (Names{"source_dir"}));
   Settle(driver, Config("", "copy"));
   for (const auto& call : world.backend.TakeCalls()) EXPECT_NE(call, "upload");
   EXPECT_EQ(driver.state().Get("revision"), before.Get("revision"));
@@ -134,7 +150,8 @@ TEST_F(FunctionTest, FailedCreateIsKeptAndSaysWhere) {
   const auto failed = driver.Apply(Config());
   EXPECT_TRUE(HasError(failed.diagnostics, "source_dir", "broken at start")) << failed.Problems();
   for (const char* part : {"phase Failed", "StartFailed", "handler.py:3", "Traceback"}) {
-    EXPECT_TRUE(HasError(failed.diagnostics, "source_dir", part)) << part << "\n" << failed.Problems();
+    EXPECT_TRUE(HasError(failed.diagnostics, "source_dir", part)) << part << "\n"
+                                                                  << failed.Problems();
   }
   EXPECT_TRUE(failed.violations.empty()) << failed.Problems();
   EXPECT_TRUE(driver.tainted());
@@ -153,20 +170,23 @@ TEST_F(FunctionTest, FailedUpdateShowsWhatServes) {
   world.Write("src/handler.py", std::string(kHandler) + "# broken\n");
   const auto config = Config(R"("environment":{"A":"new"})");
   const auto failed = driver.Apply(config);
-  EXPECT_TRUE(HasError(failed.diagnostics, "source_dir", "Revision 1 serves on")) << failed.Problems();
+  EXPECT_TRUE(HasError(failed.diagnostics, "source_dir", "Revision 1 serves on"))
+      << failed.Problems();
   EXPECT_FALSE(driver.tainted());
   EXPECT_EQ(driver.state().Get("source_hash"), good);
   EXPECT_EQ(driver.state().Get("environment").Get("A"), Value::String("old"));
   EXPECT_EQ(driver.state().Get("phase"), Value::String("Failed"));
   ASSERT_TRUE(driver.Refresh().Ok());
   const auto changed = Changed(driver.state(), driver.Plan(config).planned);
-  EXPECT_TRUE(changed.contains("source_hash") && changed.contains("environment") && changed.contains("phase"));
+  EXPECT_TRUE(changed.contains("source_hash") && changed.contains("environment") &&
+              changed.contains("phase"));
 
   // The same again, with a world that has become well: the failed generation is tried once more.
   world.backend.build_failure.reset();
   const auto generation = world.backend.Functions().Look(kId).metadata.generation;
   Settle(driver, config);
-  EXPECT_EQ(world.backend.Functions().Look(kId).metadata.generation, generation) << "the wish is the same";
+  EXPECT_EQ(world.backend.Functions().Look(kId).metadata.generation, generation)
+      << "the wish is the same";
 }
 
 TEST_F(FunctionTest, FailedUpdateTakenBackIsReadyAgain) {
@@ -191,13 +211,16 @@ TEST_F(FunctionTest, DeadlineSaysHowToWaitLonger) {
 }
 
 TEST_F(FunctionTest, LostAnswersNeverNeedHandWork) {
-  for (const char* call : {"info", "upload", "function.create", "function.wait", "function.finish"}) {
+  for (const char* call :
+       {"info", "upload", "function.create", "function.wait", "function.finish"}) {
     for (const bool after : {false, true}) {
       SCOPED_TRACE(std::string(call) + (after ? " after" : " before"));
       World fresh;
       fresh.Write("src/handler.py", kHandler);
       auto driver = fresh.Driver(kType);
-      const auto config = fresh.Config(kType, R"({"name":"f","runtime":"python3.11","source_dir":")" + (fresh.dir / "src").string() + "\"}");
+      const auto config =
+          fresh.Config(kType, R"({"name":"f","runtime":"python3.11","source_dir":")" +
+                                  (fresh.dir / "src").string() + "\"}");
       fresh.backend.FailNext(call, {Code::kUnavailable, "connection lost", "", "", {}}, after);
       const auto first = driver.Apply(config);
       EXPECT_TRUE(first.violations.empty()) << first.Problems();
@@ -219,9 +242,11 @@ TEST_F(FunctionTest, UpdateTriesAgainWhereSomebodyElseWrote) {
 
 TEST_F(FunctionTest, ServerErrorsPointAtTheAttribute) {
   auto driver = world.Driver(kType);
-  world.backend.FailNext("function.create", {Code::kInvalidArgument, "too much", "/spec/memoryMb", "", {}});
+  world.backend.FailNext("function.create",
+                         {Code::kInvalidArgument, "too much", "/spec/memoryMb", "", {}});
   EXPECT_TRUE(HasError(driver.Apply(Config()).diagnostics, "memory_mb", "too much"));
-  world.backend.FailNext("function.create", {Code::kInvalidArgument, "bad name", "/spec/environment/A~1B", "", {}});
+  world.backend.FailNext("function.create",
+                         {Code::kInvalidArgument, "bad name", "/spec/environment/A~1B", "", {}});
   EXPECT_TRUE(HasError(driver.Apply(Config()).diagnostics, "environment[\"A/B\"]", "bad name"));
   world.backend.FailNext("upload", {Code::kTooLarge, "too large", "", "", {}});
   EXPECT_TRUE(HasError(driver.Apply(Config()).diagnostics, "source_dir", "too large"));
@@ -294,12 +319,17 @@ TEST_F(FunctionTest, ImportExplainsWrongIds) {
   const struct {
     const char* id;
     const char* text;
-  } rows[] = {{"f", "Did you mean \"default/f\"?"}, {"a/b/c", "namespace/name"}, {"A/f", "only a-z"},
-              {"default/", "empty"},                 {"/f", "empty"},             {"default/../x", "namespace/name"}};
+  } rows[] = {{"f", "Did you mean \"default/f\"?"},
+              {"a/b/c", "namespace/name"},
+              {"A/f", "only a-z"},
+              {"default/", "empty"},
+              {"/f", "empty"},
+              {"default/../x", "namespace/name"}};
   for (const auto& row : rows) {
     auto driver = world.Driver(kType);
     const auto imported = driver.Import(row.id);
-    EXPECT_TRUE(HasError(imported.diagnostics, "id", row.text)) << row.id << ": " << imported.Problems();
+    EXPECT_TRUE(HasError(imported.diagnostics, "id", row.text))
+        << row.id << ": " << imported.Problems();
   }
   auto driver = world.Driver(kType);
   EXPECT_FALSE(driver.Import("default/absent").Ok());
@@ -307,19 +337,24 @@ TEST_F(FunctionTest, ImportExplainsWrongIds) {
 
 TEST_F(FunctionTest, SourceUnknownAtPlan) {
   auto driver = world.Driver(kType);
-  const auto at_plan = world.Config(kType, R"({"name":"f","runtime":"python3.11","source_code":"<unknown>"})");
-  const auto at_apply = world.Config(kType, R"({"name":"f","runtime":"python3.11","source_code":"def handle(event):\n    return 7\n"})");
+  const auto at_plan =
+      world.Config(kType, R"({"name":"f","runtime":"python3.11","source_code":"<unknown>"})");
+  const auto at_apply = world.Config(
+      kType,
+      R"({"name":"f","runtime":"python3.11","source_code":"def handle(event):\n    return 7\n"})");
   EXPECT_TRUE(driver.Plan(at_plan).planned.Get("source_hash").IsUnknown());
   const auto applied = driver.Apply(at_plan, at_apply);
   ASSERT_TRUE(applied.Ok()) << applied.Problems();
   ExpectQuiet(driver, at_apply);
-  EXPECT_EQ(world.backend.Functions().Look(kId).spec.source.code, "def handle(event):\n    return 7\n");
+  EXPECT_EQ(world.backend.Functions().Look(kId).spec.source.code,
+            "def handle(event):\n    return 7\n");
 }
 
 TEST_F(FunctionTest, NameAndNamespaceReplace) {
   auto driver = world.Driver(kType);
   Settle(driver, Config());
-  const auto config = world.Config(kType, R"({"name":"g","runtime":"python3.11","source_dir":")" + Dir() + "\"}");
+  const auto config =
+      world.Config(kType, R"({"name":"g","runtime":"python3.11","source_dir":")" + Dir() + "\"}");
   EXPECT_EQ(driver.Plan(config).action, PlannedAction::kReplace);
   Settle(driver, config);
   EXPECT_FALSE(world.backend.Functions().Has(kId));
@@ -334,14 +369,17 @@ TEST_F(FunctionTest, DestroyNeedsNoSource) {
 }
 
 TEST_F(FunctionTest, AServerThatIsNotThereIsAskedOnce) {
-  for (int i = 0; i < 50; ++i) world.backend.FailNext("info", {Code::kUnavailable, "connection refused", "", "", {}});
+  for (int i = 0; i < 50; ++i)
+    world.backend.FailNext("info", {Code::kUnavailable, "connection refused", "", "", {}});
   auto driver = world.Driver(kType);
   auto plan = driver.Plan(Config());
   EXPECT_TRUE(HasError(plan.diagnostics, "name", "SLESS_ENDPOINT")) << plan.Problems();
   EXPECT_TRUE(HasError(plan.diagnostics, "name", "http://sless.test")) << plan.Problems();
   driver.Plan(Config());
-  EXPECT_EQ(world.backend.TakeCalls(), std::vector<std::string>{"info"}) << "an error is kept for a while";
-  EXPECT_LT(world.backend.info_deadline.at - base::SteadyPoint{}, std::chrono::seconds(12)) << "a server that is silent is given up soon";
+  EXPECT_EQ(world.backend.TakeCalls(), std::vector<std::string>{"info"})
+      << "an error is kept for a while";
+  EXPECT_LT(world.backend.info_deadline.at - base::SteadyPoint{}, std::chrono::seconds(12))
+      << "a server that is silent is given up soon";
 }
 
 TEST_F(FunctionTest, AWrongTokenNamesTheSetting) {
@@ -354,7 +392,8 @@ TEST(FunctionUnconnected, PlansWithoutServerAndNeverGuesses) {
   World world(false, std::nullopt);
   world.Write("src/handler.py", kHandler);
   auto driver = world.Driver(kType);
-  const auto config = world.Config(kType, R"({"name":"f","runtime":"python3.11","source_dir":")" + (world.dir / "src").string() + "\"}");
+  const auto config = world.Config(kType, R"({"name":"f","runtime":"python3.11","source_dir":")" +
+                                              (world.dir / "src").string() + "\"}");
   const auto plan = driver.Plan(config);
   EXPECT_TRUE(plan.Ok()) << plan.Problems();
   EXPECT_TRUE(plan.planned.Get("namespace").IsUnknown());
@@ -366,8 +405,8 @@ TEST(FunctionUnconnected, PlansWithoutServerAndNeverGuesses) {
   EXPECT_TRUE(world.backend.TakeCalls().empty());
 }
 
-// Random chains of configurations and failures: no breach of the host's rules, no plan that never gets quiet, and the server ends with
-// what the configuration says.
+// Random chains of configurations and failures: no breach of the host's rules, no plan that never
+// gets quiet, and the server ends with what the configuration says.
 TEST_F(FunctionTest, RandomChains) {
   world.Write("src/handler.py", kHandler);
   world.Write("two/handler.py", std::string(kHandler) + "# two\n");
@@ -377,9 +416,12 @@ TEST_F(FunctionTest, RandomChains) {
     const auto pick = [&](std::vector<std::string> of) { return of[random() % of.size()]; };
     auto driver = world.Driver(kType);
     for (int step = 0; step < 10; ++step) {
-      std::string more = pick({"", R"("environment":{"A":"1"},)", R"("environment":{},)", R"("environment":{"A":"2","B":""},)"});
-      more += pick({"", R"("labels":{"a":"b"},)"}) + pick({"", R"("code_hash":"x",)", R"("code_hash":"",)"});
-      more += pick({"", R"("replicas":0,)", R"("replicas":3,)", R"("min_replicas":1,)", R"("max_replicas":9,)"});
+      std::string more = pick({"", R"("environment":{"A":"1"},)", R"("environment":{},)",
+                               R"("environment":{"A":"2","B":""},)"});
+      more += pick({"", R"("labels":{"a":"b"},)"}) +
+              pick({"", R"("code_hash":"x",)", R"("code_hash":"",)"});
+      more += pick({"", R"("replicas":0,)", R"("replicas":3,)", R"("min_replicas":1,)",
+                    R"("max_replicas":9,)"});
       more += pick({"", R"("memory_mb":64,)"}) + pick({"", R"("timeouts":{"create":"9m"},)"});
       more += pick({R"("name":"f")", R"("name":"f")", R"("name":"f")", R"("name":"g")"});
       const auto config = Config(more, pick({"src", "two"}));

@@ -16,8 +16,8 @@ using cty::Value;
 
 namespace {
 
-const std::initializer_list<std::string_view> kRunAttributes = {"phase",    "result_json", "error",      "log_tail",
-                                                                    "attempts", "started_at",  "finished_at"};
+const std::initializer_list<std::string_view> kRunAttributes = {
+    "phase", "result_json", "error", "log_tail", "attempts", "started_at", "finished_at"};
 
 // run_id 0: what the apply will say is known.
 void PlanSkipped(Value& plan) {
@@ -39,19 +39,25 @@ void CheckRaised(const Value& plan, int64_t last, framework::Diagnostics& diagno
   const int64_t wanted = IntAt(plan, "run_id");
   if (wanted == 0 || wanted >= last) return;
   diagnostics.AddError(Path("run_id"), "run_id lowered",
-                       fmt::format("The last run of job {} was run_id {}, so run_id {} lies behind it. Take {} or more to run again, or 0 to run "
+                       fmt::format("The last run of job {} was run_id {}, so run_id {} lies behind "
+                                   "it. Take {} or more to run again, or 0 to run "
                                    "nothing.",
                                    TextAt(plan, "id"), last, wanted, last + 1));
 }
 
-// A create that takes over what an earlier one left behind (see the class comment) must not fall behind its runs either. Its plan has
-// no prior state, so the server is asked; where it does not answer, the apply will tell.
-void CheckTakenOver(Backend& backend, const framework::ModifyPlanRequest& request, const Value& plan, framework::Diagnostics& diagnostics) {
-  const auto left = backend.Jobs().Get(NameOf(plan), {request.context.DeadlineIn(std::chrono::seconds(10)), request.context.stop});
-  if (left && left->metadata.annotations.contains(std::string(api::kCreatingAnnotation))) CheckRaised(plan, left->status.last_run_id, diagnostics);
+// A create that takes over what an earlier one left behind (see the class comment) must not fall
+// behind its runs either. Its plan has no prior state, so the server is asked; where it does not
+// answer, the apply will tell.
+void CheckTakenOver(Backend& backend, const framework::ModifyPlanRequest& request,
+                    const Value& plan, framework::Diagnostics& diagnostics) {
+  const auto left = backend.Jobs().Get(
+      NameOf(plan), {request.context.DeadlineIn(std::chrono::seconds(10)), request.context.stop});
+  if (left && left->metadata.annotations.contains(std::string(api::kCreatingAnnotation)))
+    CheckRaised(plan, left->status.last_run_id, diagnostics);
 }
 
-// A run that has not ended well under an unchanged run_id is taken up again by the apply: waited for, or tried once more.
+// A run that has not ended well under an unchanged run_id is taken up again by the apply: waited
+// for, or tried once more.
 bool MustRun(const Value& prior, const Value& plan) {
   if (Differs(prior, plan, {"run_id"})) return true;
   const auto phase = TextAt(prior, "phase");
@@ -60,8 +66,10 @@ bool MustRun(const Value& prior, const Value& plan) {
 
 }  // namespace
 
-void JobResource::ModifyPlan(const framework::ModifyPlanRequest& request, framework::ModifyPlanResponse& response) const {
-  // Only the delete of a tainted object comes without this mark: its plan has neither a prior state nor the prior private data.
+void JobResource::ModifyPlan(const framework::ModifyPlanRequest& request,
+                             framework::ModifyPlanResponse& response) const {
+  // Only the delete of a tainted object comes without this mark: its plan has neither a prior state
+  // nor the prior private data.
   if (response.plan.IsNull() || !request.prior.IsNull()) MarkWanted(response.private_data);
   if (response.plan.IsNull()) return;
   auto* session = Session::Of(request.context, response.diagnostics);
@@ -72,11 +80,13 @@ void JobResource::ModifyPlan(const framework::ModifyPlanRequest& request, framew
     PlanRun(plan);
     if (request.prior.IsNull() && plan.Get("id").IsKnown()) {
       MarkMakes(response.private_data, TextAt(plan, "id"));
-      if (session->connected()) CheckTakenOver(*session->Remote(response.diagnostics), request, plan, response.diagnostics);
+      if (session->connected())
+        CheckTakenOver(*session->Remote(response.diagnostics), request, plan, response.diagnostics);
     }
     return;
   }
-  CheckRaised(plan, std::max(IntAt(request.prior, "run_id"), LastRunId(response.private_data)), response.diagnostics);
+  CheckRaised(plan, std::max(IntAt(request.prior, "run_id"), LastRunId(response.private_data)),
+              response.diagnostics);
   if (MustRun(request.prior, plan)) {
     PlanRun(plan);
   } else {

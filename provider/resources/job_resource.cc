@@ -19,17 +19,16 @@ constexpr seconds kDeadline{60};
 
 framework::FieldMap Fields() {
   return {
-      {"/metadata/name", Path("name")},
-      {"/metadata/namespace", Path("namespace")},
-      {"/spec/function", Path("function")},
-      {"/spec/eventJson", Path("event_json")},
-      {"/spec/runId", Path("run_id")},
-      {"/spec/waitTimeoutSec", Path("wait_timeout_sec")},
+      {"/metadata/name", Path("name")},          {"/metadata/namespace", Path("namespace")},
+      {"/spec/function", Path("function")},      {"/spec/eventJson", Path("event_json")},
+      {"/spec/runId", Path("run_id")},           {"/spec/waitTimeoutSec", Path("wait_timeout_sec")},
       {"/spec/maxRetries", Path("max_retries")},
   };
 }
 
-rest::Call Brief(const framework::Context& context) { return {context.DeadlineIn(kDeadline), context.stop}; }
+rest::Call Brief(const framework::Context& context) {
+  return {context.DeadlineIn(kDeadline), context.stop};
+}
 
 std::string ErrorText(const api::Failure& failure) {
   if (failure.file.empty()) return failure.message;
@@ -37,18 +36,23 @@ std::string ErrorText(const api::Failure& failure) {
   return fmt::format("{} ({}:{})", failure.message, failure.file, failure.line);
 }
 
-bool FailedUnder(const api::Job& job) { return job.status.phase == "Failed" && job.status.run_id == job.spec.run_id; }
+bool FailedUnder(const api::Job& job) {
+  return job.status.phase == "Failed" && job.status.run_id == job.spec.run_id;
+}
 
-// Waits until the run has ended. After a retry the status is that of the attempt before for a moment: `attempt` tells them apart.
-base::Result<api::Job> AwaitRun(Backend& backend, const api::Job& written, int64_t attempt, const rest::Call& call,
-                                const base::Clock& clock) {
+// Waits until the run has ended. After a retry the status is that of the attempt before for a
+// moment: `attempt` tells them apart.
+base::Result<api::Job> AwaitRun(Backend& backend, const api::Job& written, int64_t attempt,
+                                const rest::Call& call, const base::Clock& clock) {
   const rest::Name name{written.metadata.ns, written.metadata.name};
   while (true) {
     auto seen = backend.Jobs().WaitReady(name, written.metadata.generation, call);
     if (!seen || seen->status.phase != "Failed" || seen->status.attempts >= attempt) return seen;
     if (!Pause(std::chrono::milliseconds(100), call, clock)) {
-      const auto code = call.stop.stop_requested() ? base::Code::kCancelled : base::Code::kDeadlineExceeded;
-      return base::Err(code, fmt::format("attempt {} of run {} has not begun", attempt, written.spec.run_id));
+      const auto code =
+          call.stop.stop_requested() ? base::Code::kCancelled : base::Code::kDeadlineExceeded;
+      return base::Err(
+          code, fmt::format("attempt {} of run {} has not begun", attempt, written.spec.run_id));
     }
   }
 }
@@ -58,17 +62,21 @@ base::Error WaitError(base::Error error, const api::JobSpec& spec) {
   if (error.code == base::Code::kDeadlineExceeded) {
     error.field = "/spec/waitTimeoutSec";
     error.message += fmt::format(
-        "\n\nwait_timeout_sec is {}. It bounds the wait only: run {} goes on at the server, and the next apply waits for it again",
+        "\n\nwait_timeout_sec is {}. It bounds the wait only: run {} goes on at the server, and "
+        "the next apply waits for it again",
         spec.wait_timeout_sec, spec.run_id);
   } else if (error.code == base::Code::kCancelled) {
-    error.message += fmt::format("\n\nStopped on request. Run {} goes on at the server, and the next apply waits for it", spec.run_id);
+    error.message += fmt::format(
+        "\n\nStopped on request. Run {} goes on at the server, and the next apply waits for it",
+        spec.run_id);
   }
   return error;
 }
 
-// Brings a written job to its end: asks for one more attempt where this run has failed before, waits, and tells the result.
-void Finish(Backend& backend, const api::Job& written, std::string_view verb, const framework::ChangeRequest& request,
-            framework::StateResponse& response) {
+// Brings a written job to its end: asks for one more attempt where this run has failed before,
+// waits, and tells the result.
+void Finish(Backend& backend, const api::Job& written, std::string_view verb,
+            const framework::ChangeRequest& request, framework::StateResponse& response) {
   const rest::Name name{written.metadata.ns, written.metadata.name};
   const auto action = fmt::format("{} {}", verb, Describe(kKind, name));
   const auto& spec = written.spec;
@@ -79,12 +87,14 @@ void Finish(Backend& backend, const api::Job& written, std::string_view verb, co
   if (attempt > 0) {
     const auto asked = backend.RetryRun(name, spec.run_id, attempt, Brief(request.context));
     if (!asked) {
-      AddError(response.diagnostics, asked.error(), fmt::format("try run {} of {} again", spec.run_id, Describe(kKind, name)), Fields(),
+      AddError(response.diagnostics, asked.error(),
+               fmt::format("try run {} of {} again", spec.run_id, Describe(kKind, name)), Fields(),
                "run_id");
       return;
     }
   }
-  const rest::Call wait{request.context.DeadlineIn(seconds(spec.wait_timeout_sec)), request.context.stop};
+  const rest::Call wait{request.context.DeadlineIn(seconds(spec.wait_timeout_sec)),
+                        request.context.stop};
   const auto ended = AwaitRun(backend, written, attempt, wait, request.context.clock);
   if (!ended) {
     AddError(response.diagnostics, WaitError(ended.error(), spec), action, Fields(), "run_id");
@@ -94,22 +104,27 @@ void Finish(Backend& backend, const api::Job& written, std::string_view verb, co
   }
   response.state = JobStateOf(*ended);
   if (ended->status.phase == "Failed") {
-    const auto what = fmt::format("run {} of {}, attempt {},", spec.run_id, Describe(kKind, name), ended->status.attempts);
-    AddError(response.diagnostics, FailureError(ended->status.failure, what, ""), action, Fields(), "run_id");
+    const auto what = fmt::format("run {} of {}, attempt {},", spec.run_id, Describe(kKind, name),
+                                  ended->status.attempts);
+    AddError(response.diagnostics, FailureError(ended->status.failure, what, ""), action, Fields(),
+             "run_id");
     return;
   }
   response.state = FillUnknown(request.plan, response.state);
 }
 
-// The other half of the class comment: the job stays, and the mark lets the coming create take it over.
+// The other half of the class comment: the job stays, and the mark lets the coming create take it
+// over.
 base::Status LeaveForCreate(Backend& backend, const rest::Name& name, const rest::Call& call) {
   for (int attempt = 1;; ++attempt) {
     auto job = backend.Jobs().Get(name, call);
-    if (!job) return job.error().code == base::Code::kNotFound ? base::Ok() : base::Err(job.error());
+    if (!job)
+      return job.error().code == base::Code::kNotFound ? base::Ok() : base::Err(job.error());
     job->metadata.annotations[std::string(api::kCreatingAnnotation)] = "true";
     const auto written = backend.Jobs().Put(*job, rest::PutMode::kReplace, call);
     if (written) return base::Ok();
-    if (written.error().code != base::Code::kAborted || attempt == 5) return base::Err(written.error());
+    if (written.error().code != base::Code::kAborted || attempt == 5)
+      return base::Err(written.error());
   }
 }
 
@@ -148,7 +163,8 @@ Value JobStateOf(const api::Job& job) {
   });
 }
 
-void JobResource::Create(const framework::ChangeRequest& request, framework::StateResponse& response) const {
+void JobResource::Create(const framework::ChangeRequest& request,
+                         framework::StateResponse& response) const {
   auto* session = Session::Of(request.context, response.diagnostics);
   auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
   if (backend == nullptr) return;
@@ -164,10 +180,12 @@ void JobResource::Create(const framework::ChangeRequest& request, framework::Sta
   }
   Finish(*backend, *written, "create", request, response);
   ClearMarks(response.private_data);
-  if (!response.diagnostics.HasError()) EndCreate(backend->Jobs(), kKind, name, Brief(request.context), response.diagnostics);
+  if (!response.diagnostics.HasError())
+    EndCreate(backend->Jobs(), kKind, name, Brief(request.context), response.diagnostics);
 }
 
-void JobResource::Read(const framework::ReadRequest& request, framework::StateResponse& response) const {
+void JobResource::Read(const framework::ReadRequest& request,
+                       framework::StateResponse& response) const {
   auto* session = Session::Of(request.context, response.diagnostics);
   if (session == nullptr || !session->connected()) return;
   if (!session->Check(request.context.stop, response.diagnostics)) return;
@@ -182,13 +200,15 @@ void JobResource::Read(const framework::ReadRequest& request, framework::StateRe
   if (*found) SetLastRunId(response.private_data, (*found)->status.last_run_id);
 }
 
-void JobResource::Update(const framework::ChangeRequest& request, framework::StateResponse& response) const {
+void JobResource::Update(const framework::ChangeRequest& request,
+                         framework::StateResponse& response) const {
   ClearMarks(response.private_data);
   auto* session = Session::Of(request.context, response.diagnostics);
   auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
   if (backend == nullptr) return;
   const auto name = NameOf(request.plan);
-  const auto written = Replace(backend->Jobs(), name, JobSpecOf(request.plan), Brief(request.context));
+  const auto written =
+      Replace(backend->Jobs(), name, JobSpecOf(request.plan), Brief(request.context));
   if (!written) {
     AddError(response.diagnostics, written.error(), "update " + Describe(kKind, name), Fields());
     return;
@@ -196,17 +216,22 @@ void JobResource::Update(const framework::ChangeRequest& request, framework::Sta
   Finish(*backend, *written, "update", request, response);
 }
 
-void JobResource::Delete(const framework::ChangeRequest& request, framework::StateResponse& response) const {
+void JobResource::Delete(const framework::ChangeRequest& request,
+                         framework::StateResponse& response) const {
   auto* session = Session::Of(request.context, response.diagnostics);
   auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
   if (backend == nullptr) return;
   const auto name = NameOf(request.prior);
-  const bool stays = !IsWanted(response.private_data) && Makes(response.private_data, name.ns + "/" + name.name);
-  const auto done = stays ? LeaveForCreate(*backend, name, Brief(request.context)) : Remove(backend->Jobs(), name, Brief(request.context));
-  if (!done) AddError(response.diagnostics, done.error(), "delete " + Describe(kKind, name), Fields());
+  const bool stays =
+      !IsWanted(response.private_data) && Makes(response.private_data, name.ns + "/" + name.name);
+  const auto done = stays ? LeaveForCreate(*backend, name, Brief(request.context))
+                          : Remove(backend->Jobs(), name, Brief(request.context));
+  if (!done)
+    AddError(response.diagnostics, done.error(), "delete " + Describe(kKind, name), Fields());
 }
 
-void JobResource::ImportState(const framework::ImportRequest& request, framework::StateResponse& response) const {
+void JobResource::ImportState(const framework::ImportRequest& request,
+                              framework::StateResponse& response) const {
   ImportByName(kKind, request, response);
 }
 

@@ -10,32 +10,45 @@ using framework::Attribute;
 
 framework::Schema JobResource::Schema() const {
   const auto doc = [](std::string_view field) { return DocOf<api::JobSpec>(field); };
-  const auto computed = [](std::string name, framework::AttributeType type, std::string description) {
-    return Attribute{std::move(name), std::move(type), {.computed = true, .description = std::move(description)}};
+  const auto computed = [](std::string name, framework::AttributeType type,
+                           std::string description) {
+    return Attribute{std::move(name),
+                     std::move(type),
+                     {.computed = true, .description = std::move(description)}};
   };
   const api::JobSpec defaults;
   framework::Schema schema;
   schema.description =
-      "Runs a function once at apply and waits for the result. `run_id = 0` runs nothing; each raised `run_id` runs once, in place. A failed run "
-      "fails the apply with its traceback, and the next apply starts one more attempt under the same `run_id`. A `run_id` that succeeded never "
+      "Runs a function once at apply and waits for the result. `run_id = 0` runs nothing; each "
+      "raised `run_id` runs once, in place. A failed run "
+      "fails the apply with its traceback, and the next apply starts one more attempt under the "
+      "same `run_id`. A `run_id` that succeeded never "
       "runs again, and reading never runs anything.";
   schema.attributes = IdentityAttributes("job");
   const std::vector<Attribute> rest = {
-      FunctionAttribute("Name of the function, in the same namespace. Write `sless_function.x.name`, so that Terraform makes the function first."),
-      {"event_json", framework::String(),
+      FunctionAttribute("Name of the function, in the same namespace. Write "
+                        "`sless_function.x.name`, so that Terraform makes the function first."),
+      {"event_json",
+       framework::String(),
        {.optional = true,
         .computed = true,
-        .description = "JSON text that the handler gets as its event. Compared by meaning. A change of it alone runs nothing.",
+        .description = "JSON text that the handler gets as its event. Compared by meaning. A "
+                       "change of it alone runs nothing.",
         .default_value = framework::Str(defaults.event_json),
         .validators = {framework::JsonText()},
         .semantic_equal = framework::JsonEqual}},
       IntAttribute("run_id", doc("runId"), defaults.run_id,
-                   "0 runs nothing. A raised number runs once; back to 0 is possible, a lower positive number is not."),
+                   "0 runs nothing. A raised number runs once; back to 0 is possible, a lower "
+                   "positive number is not."),
       IntAttribute("wait_timeout_sec", doc("waitTimeoutSec"), defaults.wait_timeout_sec,
-                   "How long an apply waits for the run, in seconds. The run goes on at the server; the next apply waits for it again."),
-      IntAttribute("max_retries", doc("maxRetries"), defaults.max_retries, "Further attempts after a failed one, within one apply."),
-      computed("phase", framework::String(), "`Pending`, `Running`, `Succeeded`, `Failed` or `Skipped`."),
-      computed("result_json", framework::String(), "What the handler returned, as JSON text; null where there is none."),
+                   "How long an apply waits for the run, in seconds. The run goes on at the "
+                   "server; the next apply waits for it again."),
+      IntAttribute("max_retries", doc("maxRetries"), defaults.max_retries,
+                   "Further attempts after a failed one, within one apply."),
+      computed("phase", framework::String(),
+               "`Pending`, `Running`, `Succeeded`, `Failed` or `Skipped`."),
+      computed("result_json", framework::String(),
+               "What the handler returned, as JSON text; null where there is none."),
       computed("error", framework::String(), "Why the run failed; null where it did not."),
       computed("log_tail", framework::String(), "Last lines of the run's log."),
       computed("attempts", framework::Int64(), "Attempts under this `run_id`."),

@@ -15,12 +15,14 @@ using Names = std::set<std::string>;
 
 constexpr const char* kType = "sless_job";
 constexpr const char* kId = "default/j";
-const Names kRun = {"phase", "result_json", "error", "log_tail", "attempts", "started_at", "finished_at"};
+const Names kRun = {"phase",    "result_json", "error",      "log_tail",
+                    "attempts", "started_at",  "finished_at"};
 
 class JobTest : public testing::Test {
  protected:
   Value Config(const std::string& more = "") const {
-    return world.Config(kType, R"({"name":"j","function":"f")" + (more.empty() ? "" : "," + more) + "}");
+    return world.Config(kType,
+                        R"({"name":"j","function":"f")" + (more.empty() ? "" : "," + more) + "}");
   }
   void Settle(framework::testing::CoreDriver& driver, const Value& config) {
     const auto applied = driver.Apply(config);
@@ -30,16 +32,25 @@ class JobTest : public testing::Test {
   void ExpectQuiet(framework::testing::CoreDriver& driver, const Value& config) {
     for (int i = 0; i < 2; ++i) {
       const auto plan = driver.Plan(config);
-      EXPECT_EQ(plan.action, PlannedAction::kNoOp) << plan.planned.ToString() << "\nnot " << driver.state().ToString() << plan.Problems();
+      EXPECT_EQ(plan.action, PlannedAction::kNoOp)
+          << plan.planned.ToString() << "\nnot " << driver.state().ToString() << plan.Problems();
       const auto refreshed = driver.Refresh();
       ASSERT_TRUE(refreshed.Ok()) << refreshed.Problems();
     }
   }
-  std::string Text(const framework::testing::CoreDriver& driver, std::string_view name) { return driver.state().Get(name).AsString(); }
+  std::string Text(const framework::testing::CoreDriver& driver, std::string_view name) {
+    return driver.state().Get(name).AsString();
+  }
   World world;
 };
 
-api::Failure Raised() { return {"HandlerError", "ValueError: asked to fail", "handler.py", 9, {"Traceback (most recent call last)"}}; }
+api::Failure Raised() {
+  return {"HandlerError",
+          "ValueError: asked to fail",
+          "handler.py",
+          9,
+          {"Traceback (most recent call last)"}};
+}
 
 TEST_F(JobTest, RunIdZeroIsKnownToBeSkipped) {
   auto driver = world.Driver(kType);
@@ -53,7 +64,10 @@ TEST_F(JobTest, RunIdZeroIsKnownToBeSkipped) {
 TEST_F(JobTest, RunsOncePerRunId) {
   auto driver = world.Driver(kType);
   Settle(driver, Config());
-  EXPECT_EQ(Changed(driver.state(), driver.Plan(Config(R"("run_id":1,"event_json":"{\"n\":5}")")).planned).count("phase"), 1u);
+  EXPECT_EQ(
+      Changed(driver.state(), driver.Plan(Config(R"("run_id":1,"event_json":"{\"n\":5}")")).planned)
+          .count("phase"),
+      1u);
   Settle(driver, Config(R"("run_id":1,"event_json":"{\"n\":5}")"));
   EXPECT_EQ(Text(driver, "phase"), "Succeeded");
   EXPECT_EQ(Text(driver, "result_json"), R"({"n":5})");
@@ -80,7 +94,8 @@ TEST_F(JobTest, RunsOncePerRunId) {
 TEST_F(JobTest, AnEventOfTheSameMeaningIsNoChange) {
   auto driver = world.Driver(kType);
   Settle(driver, Config(R"("run_id":1,"event_json":"{\"a\":1,\"b\":[1,2]}")"));
-  EXPECT_EQ(driver.Plan(Config(R"("run_id":1,"event_json":"{ \"b\":[1, 2], \"a\":1.0 }")")).action, PlannedAction::kNoOp);
+  EXPECT_EQ(driver.Plan(Config(R"("run_id":1,"event_json":"{ \"b\":[1, 2], \"a\":1.0 }")")).action,
+            PlannedAction::kNoOp);
 }
 
 TEST_F(JobTest, LoweredRunIdIsRefusedAtPlan) {
@@ -101,7 +116,9 @@ TEST_F(JobTest, LoweredRunIdIsRefusedAtPlan) {
 TEST_F(JobTest, LoweredBehindOurBackIsRefusedByTheServerAtRunId) {
   auto driver = world.Driver(kType);
   Settle(driver, Config());
-  world.backend.FailNext("job.put", {Code::kFailedPrecondition, "the last run was run_id 9", "/spec/runId", "RunIdLowered", {}});
+  world.backend.FailNext(
+      "job.put",
+      {Code::kFailedPrecondition, "the last run was run_id 9", "/spec/runId", "RunIdLowered", {}});
   const auto applied = driver.Apply(Config(R"("run_id":4)"));
   EXPECT_TRUE(HasError(applied.diagnostics, "run_id", "run_id 9")) << applied.Problems();
   EXPECT_EQ(driver.state().Get("run_id"), Value::Int(0));
@@ -113,7 +130,8 @@ TEST_F(JobTest, AFailedRerunFailsTheApplyAndTheNextTriesOnce) {
   world.backend.run_failure = Raised();
   const auto config = Config(R"("run_id":2)");
   auto failed = driver.Apply(config);
-  for (const char* part : {"run 2 of job default/j, attempt 1", "asked to fail", "handler.py:9", "Traceback"}) {
+  for (const char* part :
+       {"run 2 of job default/j, attempt 1", "asked to fail", "handler.py:9", "Traceback"}) {
     EXPECT_TRUE(HasError(failed.diagnostics, "run_id", part)) << part << failed.Problems();
   }
   EXPECT_TRUE(failed.violations.empty()) << failed.Problems();
@@ -144,7 +162,8 @@ TEST_F(JobTest, AFailedFirstRunIsTriedAgainUnderTheSameRunId) {
   const auto second = driver.Apply(config);
   EXPECT_TRUE(HasError(second.diagnostics, "run_id", "attempt 2")) << second.Problems();
   EXPECT_EQ(world.backend.runs_started, 2);
-  for (const auto& call : world.backend.TakeCalls()) EXPECT_NE(call, "job.delete") << "the attempts would be forgotten";
+  for (const auto& call : world.backend.TakeCalls())
+    EXPECT_NE(call, "job.delete") << "the attempts would be forgotten";
   world.backend.run_failure.reset();
   Settle(driver, config);
   EXPECT_EQ(driver.state().Get("attempts"), Value::Int(3));
@@ -157,7 +176,8 @@ TEST_F(JobTest, ATimeoutLeavesTheRunAndTheNextApplyWaitsForIt) {
   auto driver = world.Driver(kType);
   const auto config = Config(R"("run_id":1,"wait_timeout_sec":2)");
   const auto late = driver.Apply(config);
-  EXPECT_TRUE(HasError(late.diagnostics, "wait_timeout_sec", "run 1 goes on at the server")) << late.Problems();
+  EXPECT_TRUE(HasError(late.diagnostics, "wait_timeout_sec", "run 1 goes on at the server"))
+      << late.Problems();
   EXPECT_TRUE(driver.tainted());
   EXPECT_EQ(Text(driver, "phase"), "Running");
   world.backend.runs_hang = false;
@@ -222,7 +242,8 @@ TEST_F(JobTest, AnotherNameIsAnotherJobAndTheOldOneGoes) {
   const auto renamed = world.Config(kType, R"({"name":"k","function":"f","run_id":1})");
   EXPECT_EQ(driver.Plan(renamed).action, PlannedAction::kReplace);
   Settle(driver, renamed);
-  EXPECT_FALSE(world.backend.Jobs().Has(kId)) << "the run had failed, but this replacement is wanted";
+  EXPECT_FALSE(world.backend.Jobs().Has(kId))
+      << "the run had failed, but this replacement is wanted";
   EXPECT_EQ(world.backend.runs_started, 3);
 }
 
@@ -247,7 +268,8 @@ TEST_F(JobTest, LostAnswersNeverRunTwice) {
 }
 
 TEST_F(JobTest, ImportIsQuietAndRunsNothing) {
-  const auto config = Config(R"("run_id":2,"event_json":"{\"n\":5}","wait_timeout_sec":77,"max_retries":1)");
+  const auto config =
+      Config(R"("run_id":2,"event_json":"{\"n\":5}","wait_timeout_sec":77,"max_retries":1)");
   auto creator = world.Driver(kType);
   Settle(creator, config);
   auto importer = world.Driver(kType);
@@ -262,7 +284,8 @@ TEST_F(JobTest, UnknownRunIdAndEvent) {
   auto driver = world.Driver(kType);
   const auto plan = driver.Plan(Config(R"("event_json":"<unknown>","run_id":1)"));
   EXPECT_TRUE(plan.Ok()) << plan.Problems();
-  const auto applied = driver.Apply(Config(R"("event_json":"<unknown>","run_id":1)"), Config(R"("event_json":"{\"n\":1}","run_id":1)"));
+  const auto applied = driver.Apply(Config(R"("event_json":"<unknown>","run_id":1)"),
+                                    Config(R"("event_json":"{\"n\":1}","run_id":1)"));
   EXPECT_TRUE(applied.Ok()) << applied.Problems();
   // A run_id that is not known yet: all may happen, nothing is promised.
   auto later = Config(R"("event_json":"{\"n\":1}")").With("run_id", Value::Unknown());
@@ -280,9 +303,12 @@ TEST_F(JobTest, RandomChains) {
     auto driver = fresh.Driver(kType);
     int64_t last = 0;
     for (int step = 0; step < 15; ++step) {
-      const int64_t run_id = random() % 3 == 0 ? 0 : last + static_cast<int64_t>(random() % 2) + (last == 0 ? 1 : 0);
+      const int64_t run_id =
+          random() % 3 == 0 ? 0 : last + static_cast<int64_t>(random() % 2) + (last == 0 ? 1 : 0);
       const std::string event = std::string("{\\\"n\\\":") + std::to_string(random() % 3) + "}";
-      const auto config = fresh.Config(kType, R"({"name":"j","function":"f","run_id":)" + std::to_string(run_id) + R"(,"event_json":")" + event + "\"}");
+      const auto config =
+          fresh.Config(kType, R"({"name":"j","function":"f","run_id":)" + std::to_string(run_id) +
+                                  R"(,"event_json":")" + event + "\"}");
       if (random() % 4 == 0) fresh.backend.run_failure = Raised();
       fresh.backend.runs_hang = random() % 6 == 0;
       const auto applied = driver.Apply(config);

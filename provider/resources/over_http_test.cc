@@ -38,13 +38,17 @@ class TinyServer {
   }
   ImposterAnswer Work(const RecordedRequest& request) {
     const auto path = request.target.substr(0, request.target.find('?'));
-    if (request.headers.Get("Authorization") != "Bearer good-token") return {401, R"({"code":"Unauthenticated","message":"no such token"})"};
-    if (path == "/v1/info") return {200, R"({"version":"1","externalUrl":"http://x","runtimes":[]})"};
-    if (path.find("/code/") != path.npos) return {request.method == "HEAD" ? 404 : 201, request.method == "HEAD" ? "" : "{}"};
+    if (request.headers.Get("Authorization") != "Bearer good-token")
+      return {401, R"({"code":"Unauthenticated","message":"no such token"})"};
+    if (path == "/v1/info")
+      return {200, R"({"version":"1","externalUrl":"http://x","runtimes":[]})"};
+    if (path.find("/code/") != path.npos)
+      return {request.method == "HEAD" ? 404 : 201, request.method == "HEAD" ? "" : "{}"};
     if (path != kObject) return {404, R"({"code":"NotFound","message":"no such path"})"};
     if (request.method == "PUT") {
       const bool there = !body_.empty();
-      if (there && request.headers.Has("If-None-Match")) return {409, R"({"code":"AlreadyExists","message":"it is there"})"};
+      if (there && request.headers.Has("If-None-Match"))
+        return {409, R"({"code":"AlreadyExists","message":"it is there"})"};
       // The request's own metadata and spec, with what a server adds.
       body_ = request.body;
       return {201, Object()};
@@ -59,13 +63,18 @@ class TinyServer {
   std::string Object() const {
     const auto value = cty::DecodeAnyJson(body_);
     const auto spec = value->Get("spec");
-    const auto all = value->With("metadata", value->Get("metadata").With("generation", cty::Value::Int(1)).With("resourceVersion", cty::Value::String("7")))
-                         .With("status", cty::Value::Object({{"phase", cty::Value::String("Ready")},
-                                                             {"observedGeneration", cty::Value::Int(1)},
-                                                             {"revision", cty::Value::Int(1)},
-                                                             {"lastBuiltAt", cty::Value::String("2026-01-01T00:00:00Z")},
-                                                             {"invokeUrl", cty::Value::String("http://x/invoke")},
-                                                             {"serving", spec}}));
+    const auto all =
+        value
+            ->With("metadata", value->Get("metadata")
+                                   .With("generation", cty::Value::Int(1))
+                                   .With("resourceVersion", cty::Value::String("7")))
+            .With("status",
+                  cty::Value::Object({{"phase", cty::Value::String("Ready")},
+                                      {"observedGeneration", cty::Value::Int(1)},
+                                      {"revision", cty::Value::Int(1)},
+                                      {"lastBuiltAt", cty::Value::String("2026-01-01T00:00:00Z")},
+                                      {"invokeUrl", cty::Value::String("http://x/invoke")},
+                                      {"serving", spec}}));
     return *cty::EncodeJson(all, cty::InferType(all));
   }
 
@@ -82,7 +91,8 @@ class OverHttp : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
-  void Connect(const std::string& endpoint, const std::string& token = "good-token", int retries = 2) {
+  void Connect(const std::string& endpoint, const std::string& token = "good-token",
+               int retries = 2) {
     rest::ClientOptions options;
     options.endpoint = endpoint;
     options.token = base::Secret(token);
@@ -95,7 +105,9 @@ class OverHttp : public testing::Test {
   }
   cty::Value Config() const {
     using cty::Value;
-    return driver_->Config({{"name", Value::String("f")}, {"runtime", Value::String("python3.11")}, {"source_dir", Value::String(dir_.string())}});
+    return driver_->Config({{"name", Value::String("f")},
+                            {"runtime", Value::String("python3.11")},
+                            {"source_dir", Value::String(dir_.string())}});
   }
 
   base::SystemClock clock_;
@@ -115,11 +127,15 @@ TEST_F(OverHttp, CodeGoesFirstThenTheObject) {
   std::string zip;
   std::string object;
   for (const auto& request : server_.imposter.Requests()) {
-    const bool code = request.target.find("/code/sha256:") != std::string::npos || request.target.find("/code/sha256%3A") != std::string::npos;
-    seen.push_back(request.method + (code ? " code" : request.target == "/v1/info" ? " info" : " object"));
+    const bool code = request.target.find("/code/sha256:") != std::string::npos ||
+                      request.target.find("/code/sha256%3A") != std::string::npos;
+    seen.push_back(request.method + (code                           ? " code"
+                                     : request.target == "/v1/info" ? " info"
+                                                                    : " object"));
     if (request.method == "PUT") (code ? zip : object) = request.body;
   }
-  EXPECT_EQ(seen, (std::vector<std::string>{"GET info", "HEAD code", "PUT code", "PUT object", "GET object", "PATCH object"}));
+  EXPECT_EQ(seen, (std::vector<std::string>{"GET info", "HEAD code", "PUT code", "PUT object",
+                                            "GET object", "PATCH object"}));
   EXPECT_TRUE(zip.starts_with("PK")) << "a zip";
   EXPECT_NE(object.find("sless.dev/creating"), std::string::npos);
   EXPECT_NE(object.find(driver_->state().Get("source_hash").AsString()), std::string::npos);

@@ -5,7 +5,8 @@
 namespace sless::resources {
 namespace {
 
-void ExpectDescribed(const std::string& where, const std::vector<framework::Attribute>& attributes) {
+void ExpectDescribed(const std::string& where,
+                     const std::vector<framework::Attribute>& attributes) {
   for (const auto& attribute : attributes) {
     EXPECT_FALSE(attribute.options.description.empty()) << where << attribute.name;
     if (!attribute.options.description.empty()) {
@@ -20,11 +21,14 @@ TEST(Schema, KeepsTheHostsRulesAndDescribesEverything) {
   const auto& catalog = world.engine.catalog();
   for (const auto& name : catalog.ResourceNames()) {
     const auto* entry = catalog.FindResource(name);
-    for (const auto& breach : framework::ValidateSchema(entry->schema, framework::SchemaUse::kResource)) ADD_FAILURE() << name << ": " << breach;
+    for (const auto& breach :
+         framework::ValidateSchema(entry->schema, framework::SchemaUse::kResource))
+      ADD_FAILURE() << name << ": " << breach;
     EXPECT_FALSE(entry->schema.description.empty());
     ExpectDescribed(name + ".", entry->schema.attributes);
   }
-  EXPECT_EQ(catalog.ResourceNames(), (std::vector<std::string>{"sless_function", "sless_job", "sless_trigger"}));
+  EXPECT_EQ(catalog.ResourceNames(),
+            (std::vector<std::string>{"sless_function", "sless_job", "sless_trigger"}));
   EXPECT_TRUE(catalog.Check().empty());
 }
 

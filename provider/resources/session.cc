@@ -16,7 +16,8 @@ Session* Session::Of(const framework::Context& context, framework::Diagnostics& 
   auto* session = context.provider_data.Get<Session>();
   if (session == nullptr) {
     diagnostics.AddError(cty::Path("name"), "Provider not configured",
-                         "The provider got no configuration before this call. This is a bug of the provider or of the host.");
+                         "The provider got no configuration before this call. This is a bug of the "
+                         "provider or of the host.");
   }
   return session;
 }
@@ -24,8 +25,10 @@ Session* Session::Of(const framework::Context& context, framework::Diagnostics& 
 Backend* Session::Remote(framework::Diagnostics& diagnostics) const {
   if (!backend_) {
     diagnostics.AddError(cty::Path("name"), "Server not known yet",
-                         "The provider's endpoint or token is known only after apply, and this step needs the server. Set "
-                         "endpoint (SLESS_ENDPOINT) and token (SLESS_TOKEN) to values that do not depend on other resources, or "
+                         "The provider's endpoint or token is known only after apply, and this "
+                         "step needs the server. Set "
+                         "endpoint (SLESS_ENDPOINT) and token (SLESS_TOKEN) to values that do not "
+                         "depend on other resources, or "
                          "apply those resources first with -target.");
   }
   return backend_.get();
@@ -61,14 +64,20 @@ bool Session::Check(std::stop_token stop, framework::Diagnostics& diagnostics) {
   const auto info = Info(stop);
   if (info) return true;
   auto error = info.error();
-  const bool token = error.code == base::Code::kUnauthenticated || error.code == base::Code::kPermissionDenied;
+  const bool token =
+      error.code == base::Code::kUnauthenticated || error.code == base::Code::kPermissionDenied;
   // The client names the setting too, but not for each kind of failure.
-  const bool hinted = error.message.find(token ? "SLESS_TOKEN" : "SLESS_ENDPOINT") != std::string::npos;
+  const bool hinted =
+      error.message.find(token ? "SLESS_TOKEN" : "SLESS_ENDPOINT") != std::string::npos;
   if (!hinted && token) {
-    error.message += fmt::format("\n\nThe server at {} does not take the token: check the provider's token (SLESS_TOKEN).", settings_.endpoint);
+    error.message += fmt::format(
+        "\n\nThe server at {} does not take the token: check the provider's token (SLESS_TOKEN).",
+        settings_.endpoint);
   } else if (!hinted) {
-    error.message += fmt::format("\n\nThe endpoint is {}: check that it is the right one (attribute endpoint or SLESS_ENDPOINT) and that slessd runs there.",
-                                 settings_.endpoint);
+    error.message += fmt::format(
+        "\n\nThe endpoint is {}: check that it is the right one (attribute endpoint or "
+        "SLESS_ENDPOINT) and that slessd runs there.",
+        settings_.endpoint);
   }
   AddError(diagnostics, error, token ? "log in to the sless server" : "reach the sless server", {});
   return false;

@@ -22,23 +22,28 @@ class Session {
     std::string endpoint;                          ///< for messages
     std::optional<std::string> default_namespace;  ///< nothing: not known before apply
   };
-  /// `backend` is null where endpoint or token is not known before apply: then nothing is asked of any server.
+  /// `backend` is null where endpoint or token is not known before apply: then nothing is asked of
+  /// any server.
   Session(Settings settings, std::unique_ptr<Backend> backend, const base::Clock& clock)
       : settings_(std::move(settings)), backend_(std::move(backend)), clock_(clock) {}
 
   /// The session of this call, or nullptr and a diagnostic where the provider is not configured.
   static Session* Of(const framework::Context& context, framework::Diagnostics& diagnostics);
 
-  const std::optional<std::string>& default_namespace() const { return settings_.default_namespace; }
+  const std::optional<std::string>& default_namespace() const {
+    return settings_.default_namespace;
+  }
   /// False: endpoint or token is known only after apply; remote checks are skipped.
   bool connected() const { return backend_ != nullptr; }
   /// The control plane, or nullptr and a diagnostic where it is not known yet.
   Backend* Remote(framework::Diagnostics& diagnostics) const;
 
-  /// Asks the server who it is, which shows that it is there and takes the token. Asked once: success is kept for good, an
-  /// error for 10 s, so that a plan of 500 objects waits once. Concurrent callers share one request. Ends within 8 s.
+  /// Asks the server who it is, which shows that it is there and takes the token. Asked once:
+  /// success is kept for good, an error for 10 s, so that a plan of 500 objects waits once.
+  /// Concurrent callers share one request. Ends within 8 s.
   base::Result<rest::ServerInfo> Info(std::stop_token stop);
-  /// Info() as a diagnostic: false where the server is not reachable or does not take the token. True where not connected.
+  /// Info() as a diagnostic: false where the server is not reachable or does not take the token.
+  /// True where not connected.
   bool Check(std::stop_token stop, framework::Diagnostics& diagnostics);
 
  private:

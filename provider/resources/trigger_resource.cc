@@ -41,7 +41,8 @@ framework::FieldMap Fields() {
 }
 
 // Path "/" adds nothing, so that the URL of the whole function has no slash at its end.
-std::string PublicUrl(std::string external_url, std::string_view ns, std::string_view function, const std::string& path) {
+std::string PublicUrl(std::string external_url, std::string_view ns, std::string_view function,
+                      const std::string& path) {
   while (external_url.ends_with('/')) external_url.pop_back();
   return fmt::format("{}/fn/{}/{}{}", external_url, ns, function, path == "/" ? "" : path);
 }
@@ -50,20 +51,24 @@ Value PlannedUrl(Session& session, const Value& plan, std::stop_token stop) {
   if (!plan.Get("type").IsKnown()) return Value::Unknown();
   if (TextAt(plan, "type") != "http") return Value::Null();
   const auto& path = plan.Get("http").Get("path");
-  if (!session.connected() || !path.IsKnown() || !plan.Get("namespace").IsKnown() || !plan.Get("function").IsKnown()) {
+  if (!session.connected() || !path.IsKnown() || !plan.Get("namespace").IsKnown() ||
+      !plan.Get("function").IsKnown()) {
     return Value::Unknown();
   }
   const auto info = session.Info(stop);
   if (!info || info->external_url.empty()) return Value::Unknown();
-  return Value::String(PublicUrl(info->external_url, TextAt(plan, "namespace"), TextAt(plan, "function"), path.AsString()));
+  return Value::String(PublicUrl(info->external_url, TextAt(plan, "namespace"),
+                                 TextAt(plan, "function"), path.AsString()));
 }
 
 Value HttpState(const api::HttpSpec& http, const Value& like) {
   const auto& methods = like.Get("methods");
   const bool keep_empty = methods.IsKnown() && methods.AsList().empty();
-  return Value::Object({{"auth", Value::String(http.auth)},
-                        {"methods", http.methods.empty() && !keep_empty ? Value::Null() : Value::StringSet(http.methods)},
-                        {"path", Value::String(http.path)}});
+  return Value::Object(
+      {{"auth", Value::String(http.auth)},
+       {"methods",
+        http.methods.empty() && !keep_empty ? Value::Null() : Value::StringSet(http.methods)},
+       {"path", Value::String(http.path)}});
 }
 
 Value CronState(const api::CronSpec& cron, const Value& like) {
@@ -74,8 +79,10 @@ Value CronState(const api::CronSpec& cron, const Value& like) {
                         {"misfire", Value::String(cron.misfire)}});
 }
 
-// Waits for the trigger to stand. A Failed one is asked again for a moment: its function may be on the way.
-base::Result<api::Trigger> Await(Backend& backend, const api::Trigger& written, const rest::Call& call, const base::Clock& clock) {
+// Waits for the trigger to stand. A Failed one is asked again for a moment: its function may be on
+// the way.
+base::Result<api::Trigger> Await(Backend& backend, const api::Trigger& written,
+                                 const rest::Call& call, const base::Clock& clock) {
   const rest::Name name{written.metadata.ns, written.metadata.name};
   const auto grace = base::Deadline::After(clock, kFunctionGrace);
   while (true) {
@@ -86,8 +93,9 @@ base::Result<api::Trigger> Await(Backend& backend, const api::Trigger& written, 
 }
 
 // Ends a create or update: waits, and says what is wrong where the trigger does not stand.
-void Finish(Backend& backend, const api::Trigger& written, std::string_view verb, const framework::ChangeRequest& request,
-            const rest::Call& call, framework::StateResponse& response) {
+void Finish(Backend& backend, const api::Trigger& written, std::string_view verb,
+            const framework::ChangeRequest& request, const rest::Call& call,
+            framework::StateResponse& response) {
   const auto what = Describe(kKind, {written.metadata.ns, written.metadata.name});
   response.state = TriggerStateOf(written, request.plan);
   const auto ready = Await(backend, written, call, request.context.clock);
@@ -98,8 +106,10 @@ void Finish(Backend& backend, const api::Trigger& written, std::string_view verb
   response.state = TriggerStateOf(*ready, request.plan);
   if (ready->status.phase == "Failed") {
     auto error = FailureError(ready->status.failure, what, "/spec/function");
-    error.message += "\n\nIf the function is made by this configuration, write function = sless_function.<label>.name, so that Terraform makes "
-                     "it first";
+    error.message +=
+        "\n\nIf the function is made by this configuration, write function = "
+        "sless_function.<label>.name, so that Terraform makes "
+        "it first";
     AddError(response.diagnostics, error, fmt::format("{} {}", verb, what), Fields());
     return;
   }
@@ -117,7 +127,8 @@ api::TriggerSpec TriggerSpecOf(const Value& plan) {
     spec.http.emplace();
     spec.http->auth = TextAt(http, "auth");
     spec.http->path = TextAt(http, "path");
-    for (const auto& method : http.Get("methods").AsList()) spec.http->methods.push_back(method.AsString());
+    for (const auto& method : http.Get("methods").AsList())
+      spec.http->methods.push_back(method.AsString());
   }
   if (const auto& cron = plan.Get("cron"); cron.IsKnown()) {
     spec.cron.emplace();
@@ -145,18 +156,23 @@ Value TriggerStateOf(const api::Trigger& trigger, const Value& like) {
   });
 }
 
-void TriggerResource::ModifyPlan(const framework::ModifyPlanRequest& request, framework::ModifyPlanResponse& response) const {
+void TriggerResource::ModifyPlan(const framework::ModifyPlanRequest& request,
+                                 framework::ModifyPlanResponse& response) const {
   if (response.plan.IsNull()) return;
   auto* session = Session::Of(request.context, response.diagnostics);
   if (session == nullptr || !session->Check(request.context.stop, response.diagnostics)) return;
   PlanIdentity(*session, request.prior, response.plan);
   auto url = PlannedUrl(*session, response.plan, request.context.stop);
-  const bool same = !request.prior.IsNull() && !Differs(request.prior, response.plan, {"id", "function", "type", "http"});
-  if (url.IsUnknown() && same) url = request.prior.Get("url");  // the server cannot be asked yet: no reason to expect another one
+  const bool same = !request.prior.IsNull() &&
+                    !Differs(request.prior, response.plan, {"id", "function", "type", "http"});
+  if (url.IsUnknown() && same)
+    url = request.prior.Get(
+        "url");  // the server cannot be asked yet: no reason to expect another one
   response.plan = response.plan.With("url", url);
 }
 
-void TriggerResource::Create(const framework::ChangeRequest& request, framework::StateResponse& response) const {
+void TriggerResource::Create(const framework::ChangeRequest& request,
+                             framework::StateResponse& response) const {
   auto* session = Session::Of(request.context, response.diagnostics);
   auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
   if (backend == nullptr) return;
@@ -172,10 +188,12 @@ void TriggerResource::Create(const framework::ChangeRequest& request, framework:
     return;
   }
   Finish(*backend, *written, "create", request, call, response);
-  if (!response.diagnostics.HasError()) EndCreate(backend->Triggers(), kKind, name, call, response.diagnostics);
+  if (!response.diagnostics.HasError())
+    EndCreate(backend->Triggers(), kKind, name, call, response.diagnostics);
 }
 
-void TriggerResource::Read(const framework::ReadRequest& request, framework::StateResponse& response) const {
+void TriggerResource::Read(const framework::ReadRequest& request,
+                           framework::StateResponse& response) const {
   auto* session = Session::Of(request.context, response.diagnostics);
   if (session == nullptr || !session->connected()) return;
   if (!session->Check(request.context.stop, response.diagnostics)) return;
@@ -190,12 +208,13 @@ void TriggerResource::Read(const framework::ReadRequest& request, framework::Sta
   if (*found && (*found)->status.phase == "Failed" && (*found)->status.failure) {
     response.diagnostics.AddWarning(
         Path("function"), "Trigger does not work",
-        fmt::format("The {} is in phase Failed, reason {}: {}.", Describe(kKind, name), (*found)->status.failure->reason,
-                    (*found)->status.failure->message));
+        fmt::format("The {} is in phase Failed, reason {}: {}.", Describe(kKind, name),
+                    (*found)->status.failure->reason, (*found)->status.failure->message));
   }
 }
 
-void TriggerResource::Update(const framework::ChangeRequest& request, framework::StateResponse& response) const {
+void TriggerResource::Update(const framework::ChangeRequest& request,
+                             framework::StateResponse& response) const {
   auto* session = Session::Of(request.context, response.diagnostics);
   auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
   if (backend == nullptr) return;
@@ -209,16 +228,20 @@ void TriggerResource::Update(const framework::ChangeRequest& request, framework:
   Finish(*backend, *written, "update", request, call, response);
 }
 
-void TriggerResource::Delete(const framework::ChangeRequest& request, framework::StateResponse& response) const {
+void TriggerResource::Delete(const framework::ChangeRequest& request,
+                             framework::StateResponse& response) const {
   auto* session = Session::Of(request.context, response.diagnostics);
   auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
   if (backend == nullptr) return;
   const auto name = NameOf(request.prior);
-  const auto gone = Remove(backend->Triggers(), name, {request.context.DeadlineIn(kDeadline), request.context.stop});
-  if (!gone) AddError(response.diagnostics, gone.error(), "delete " + Describe(kKind, name), Fields());
+  const auto gone = Remove(backend->Triggers(), name,
+                           {request.context.DeadlineIn(kDeadline), request.context.stop});
+  if (!gone)
+    AddError(response.diagnostics, gone.error(), "delete " + Describe(kKind, name), Fields());
 }
 
-void TriggerResource::ImportState(const framework::ImportRequest& request, framework::StateResponse& response) const {
+void TriggerResource::ImportState(const framework::ImportRequest& request,
+                                  framework::StateResponse& response) const {
   ImportByName(kKind, request, response);
 }
 

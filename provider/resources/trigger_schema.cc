@@ -21,7 +21,8 @@ using framework::Attribute;
 
 namespace {
 
-const std::vector<std::string> kMethods = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
+const std::vector<std::string> kMethods = {"GET",   "HEAD",   "POST",   "PUT",
+                                           "PATCH", "DELETE", "OPTIONS"};
 
 std::string PathProblem(const std::string& path) {
   if (!path.starts_with('/')) return "must begin with \"/\"";
@@ -48,44 +49,61 @@ framework::Validator FromStatus(std::string what, base::Status (*check)(const st
 std::vector<Attribute> HttpAttributes() {
   const api::HttpSpec defaults;
   return {
-      WordAttribute("auth", DocOf<api::HttpSpec>("auth"), defaults.auth,
-                    "Who may call: everybody (`none`), or who sends a token of the server (`token`)."),
-      {"methods", framework::SetOf(Type::String()),
+      WordAttribute(
+          "auth", DocOf<api::HttpSpec>("auth"), defaults.auth,
+          "Who may call: everybody (`none`), or who sends a token of the server (`token`)."),
+      {"methods",
+       framework::SetOf(Type::String()),
        {.optional = true,
         .description = "HTTP methods that are served, in upper case; all where it is not set.",
         .validators = {framework::SizeAtLeast(1)}}},
-      {"path", framework::String(),
+      {"path",
+       framework::String(),
        {.optional = true,
         .computed = true,
-        .description = "Prefix below `/fn/{namespace}/{function}`, in whole segments; of all triggers of the function the longest wins. Of several "
-                       "with one path those count that are enabled and serve the method: first one with `auth = \"token\"`, then the first name.",
+        .description = "Prefix below `/fn/{namespace}/{function}`, in whole segments; of all "
+                       "triggers of the function the longest wins. Of several "
+                       "with one path those count that are enabled and serve the method: first one "
+                       "with `auth = \"token\"`, then the first name.",
         .default_value = framework::Str(defaults.path),
-        .validators = {framework::StringRule("value must begin with `/` and hold no dot segments and no `%`", PathProblem)}}},
+        .validators = {framework::StringRule(
+            "value must begin with `/` and hold no dot segments and no `%`", PathProblem)}}},
   };
 }
 
 std::vector<Attribute> CronAttributes() {
   const api::CronSpec defaults;
   return {
-      {"schedule", framework::String(),
+      {"schedule",
+       framework::String(),
        {.required = true,
-        .description = "Five fields as in crontab (minute, hour, day, month, weekday), or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.",
-        .validators = {FromStatus("a cron expression", [](const std::string& text) { return cron::ValidateSchedule(text); })}}},
-      {"timezone", framework::String(),
+        .description = "Five fields as in crontab (minute, hour, day, month, weekday), or "
+                       "`@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.",
+        .validators = {FromStatus(
+            "a cron expression",
+            [](const std::string& text) { return cron::ValidateSchedule(text); })}}},
+      {"timezone",
+       framework::String(),
        {.optional = true,
         .computed = true,
         .description = "IANA time zone of the schedule.",
         .default_value = framework::Str(defaults.timezone),
-        .validators = {FromStatus("an IANA time zone", [](const std::string& text) { return cron::ValidateTimeZone(text); })}}},
-      {"payload", framework::String(),
+        .validators = {FromStatus(
+            "an IANA time zone",
+            [](const std::string& text) { return cron::ValidateTimeZone(text); })}}},
+      {"payload",
+       framework::String(),
        {.optional = true,
-        .description = "JSON text that the handler gets as its event; `{}` where it is not set. Compared by meaning.",
+        .description = "JSON text that the handler gets as its event; `{}` where it is not set. "
+                       "Compared by meaning.",
         .validators = {framework::JsonText()},
         .semantic_equal = framework::JsonEqual}},
       WordAttribute("overlap", DocOf<api::CronSpec>("overlap"), defaults.overlap,
-                    "While the last run still runs: leave the new one out (`skip`), run it afterwards (`queue`), or run both (`allow`)."),
+                    "While the last run still runs: leave the new one out (`skip`), run it "
+                    "afterwards (`queue`), or run both (`allow`)."),
       WordAttribute("misfire", DocOf<api::CronSpec>("misfire"), defaults.misfire,
-                    "For runs missed while the server was down: none (`skip`), one (`once`), or each (`all`)."),
+                    "For runs missed while the server was down: none (`skip`), one (`once`), or "
+                    "each (`all`)."),
   };
 }
 
@@ -96,12 +114,16 @@ void CheckSettings(const Value& config, framework::Diagnostics& diagnostics) {
   for (const std::string kind : {"http", "cron"}) {
     const auto& settings = config.Get(kind);
     if (type.AsString() == kind && settings.IsNull()) {
-      diagnostics.AddError(Path(kind), "Invalid Attribute Combination",
-                           fmt::format("Attribute {} must be set where type is \"{}\"{}.", kind, kind,
-                                       kind == "http" ? "; \"http = {}\" takes all defaults" : ", with at least a schedule"));
-    } else if (type.AsString() != kind && settings.IsKnown() && (type.AsString() == "http" || type.AsString() == "cron")) {
-      diagnostics.AddError(Path(kind), "Invalid Attribute Combination",
-                           fmt::format("Attribute {} must not be set where type is \"{}\".", kind, type.AsString()));
+      diagnostics.AddError(
+          Path(kind), "Invalid Attribute Combination",
+          fmt::format("Attribute {} must be set where type is \"{}\"{}.", kind, kind,
+                      kind == "http" ? "; \"http = {}\" takes all defaults"
+                                     : ", with at least a schedule"));
+    } else if (type.AsString() != kind && settings.IsKnown() &&
+               (type.AsString() == "http" || type.AsString() == "cron")) {
+      diagnostics.AddError(
+          Path(kind), "Invalid Attribute Combination",
+          fmt::format("Attribute {} must not be set where type is \"{}\".", kind, type.AsString()));
     }
   }
 }
@@ -112,10 +134,13 @@ void CheckMethods(const Value& methods, framework::Diagnostics& diagnostics) {
     const auto& text = method.AsString();
     if (std::find(kMethods.begin(), kMethods.end(), text) != kMethods.end()) continue;
     const auto near = base::Nearest(text, kMethods);
-    diagnostics.AddError(Path("http").Attribute("methods"), "Invalid Attribute Value",
-                         fmt::format("Attribute http.methods holds {}, which is no HTTP method that can be served: {}.{}",
-                                     method.IsNull() ? "null" : '"' + base::Truncate(text, 50) + '"', base::Join(kMethods, ", "),
-                                     near.empty() ? "" : fmt::format(" Did you mean \"{}\"?", near)));
+    diagnostics.AddError(
+        Path("http").Attribute("methods"), "Invalid Attribute Value",
+        fmt::format(
+            "Attribute http.methods holds {}, which is no HTTP method that can be served: {}.{}",
+            method.IsNull() ? "null" : '"' + base::Truncate(text, 50) + '"',
+            base::Join(kMethods, ", "),
+            near.empty() ? "" : fmt::format(" Did you mean \"{}\"?", near)));
   }
 }
 
@@ -124,30 +149,45 @@ void CheckMethods(const Value& methods, framework::Diagnostics& diagnostics) {
 framework::Schema TriggerResource::Schema() const {
   framework::Schema schema;
   schema.description =
-      "What starts a function: HTTP requests at a public URL, or a schedule. Several triggers may start one function.\n\nDisabling one trigger "
-      "stops that one alone. When a function has triggers and all of them are disabled, its replicas go to zero.";
+      "What starts a function: HTTP requests at a public URL, or a schedule. Several triggers may "
+      "start one function.\n\nDisabling one trigger "
+      "stops that one alone. When a function has triggers and all of them are disabled, its "
+      "replicas go to zero.";
   schema.attributes = IdentityAttributes("trigger");
   const std::vector<Attribute> rest = {
-      FunctionAttribute("Name of the function, in the same namespace. Write `sless_function.x.name`, so that Terraform makes the function first."),
-      {"type", framework::String(),
+      FunctionAttribute("Name of the function, in the same namespace. Write "
+                        "`sless_function.x.name`, so that Terraform makes the function first."),
+      {"type",
+       framework::String(),
        {.required = true,
-        .description = "What starts the function; exactly the attribute of that name must be set. Another type makes a new trigger.",
+        .description = "What starts the function; exactly the attribute of that name must be set. "
+                       "Another type makes a new trigger.",
         .validators = {framework::OneOf({"http", "cron"})},
         .plan_modifiers = {framework::RequiresReplace()}}},
-      {"enabled", framework::Bool(),
+      {"enabled",
+       framework::Bool(),
        {.optional = true,
         .computed = true,
-        .description = "`false` stops this trigger: an http trigger answers 503 with the reason, a cron trigger does not fire.",
+        .description = "`false` stops this trigger: an http trigger answers 503 with the reason, a "
+                       "cron trigger does not fire.",
         .default_value = framework::True()}},
-      {"http", framework::SingleNested(HttpAttributes()), {.optional = true, .description = "Settings of an http trigger."}},
-      {"cron", framework::SingleNested(CronAttributes()), {.optional = true, .description = "Settings of a cron trigger."}},
-      {"url", framework::String(), {.computed = true, .description = "Public URL of an http trigger, known in the plan; null for cron."}},
+      {"http",
+       framework::SingleNested(HttpAttributes()),
+       {.optional = true, .description = "Settings of an http trigger."}},
+      {"cron",
+       framework::SingleNested(CronAttributes()),
+       {.optional = true, .description = "Settings of a cron trigger."}},
+      {"url",
+       framework::String(),
+       {.computed = true,
+        .description = "Public URL of an http trigger, known in the plan; null for cron."}},
   };
   schema.attributes.insert(schema.attributes.end(), rest.begin(), rest.end());
   return schema;
 }
 
-void TriggerResource::ValidateConfig(const framework::ValidateRequest& request, framework::Diagnostics& diagnostics) const {
+void TriggerResource::ValidateConfig(const framework::ValidateRequest& request,
+                                     framework::Diagnostics& diagnostics) const {
   CheckSettings(request.config, diagnostics);
   CheckMethods(request.config.Get("http").Get("methods"), diagnostics);
 }

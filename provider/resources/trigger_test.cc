@@ -15,17 +15,22 @@ constexpr const char* kId = "default/t";
 
 class TriggerTest : public testing::Test {
  protected:
-  Value Config(const std::string& more) const { return world.Config(kType, R"({"name":"t","function":"f",)" + more + "}"); }
+  Value Config(const std::string& more) const {
+    return world.Config(kType, R"({"name":"t","function":"f",)" + more + "}");
+  }
   Value Http(const std::string& http = "", const std::string& more = "") const {
     return Config(R"("type":"http","http":{)" + http + "}" + more);
   }
-  Value Cron(const std::string& cron) const { return Config(R"("type":"cron","cron":{)" + cron + "}"); }
+  Value Cron(const std::string& cron) const {
+    return Config(R"("type":"cron","cron":{)" + cron + "}");
+  }
   void Settle(framework::testing::CoreDriver& driver, const Value& config) {
     const auto applied = driver.Apply(config);
     ASSERT_TRUE(applied.Ok()) << applied.Problems();
     for (int i = 0; i < 2; ++i) {
       const auto plan = driver.Plan(config);
-      EXPECT_EQ(plan.action, PlannedAction::kNoOp) << plan.planned.ToString() << "\nnot " << driver.state().ToString() << plan.Problems();
+      EXPECT_EQ(plan.action, PlannedAction::kNoOp)
+          << plan.planned.ToString() << "\nnot " << driver.state().ToString() << plan.Problems();
       const auto refreshed = driver.Refresh();
       ASSERT_TRUE(refreshed.Ok()) << refreshed.Problems();
     }
@@ -41,7 +46,8 @@ TEST_F(TriggerTest, TheUrlIsKnownInThePlan) {
       {"", "http://sless.test/fn/default/f"},
       {R"("path":"/")", "http://sless.test/fn/default/f"},
       {R"("path":"/v1")", "http://sless.test/fn/default/f/v1"},
-      {R"("path":"/v1/a","methods":["POST","GET"],"auth":"token")", "http://sless.test/fn/default/f/v1/a"},
+      {R"("path":"/v1/a","methods":["POST","GET"],"auth":"token")",
+       "http://sless.test/fn/default/f/v1/a"},
   };
   auto driver = world.Driver(kType);
   for (const auto& row : rows) {
@@ -50,18 +56,21 @@ TEST_F(TriggerTest, TheUrlIsKnownInThePlan) {
     Settle(driver, Http(row.http));
     EXPECT_EQ(driver.state().Get("url"), Value::String(row.url));
   }
-  EXPECT_EQ(world.backend.Triggers().Look(kId).spec.http->methods, (std::vector<std::string>{"GET", "POST"}));
+  EXPECT_EQ(world.backend.Triggers().Look(kId).spec.http->methods,
+            (std::vector<std::string>{"GET", "POST"}));
   EXPECT_TRUE(world.backend.Triggers().Look(kId).metadata.annotations.empty());
 }
 
 TEST_F(TriggerTest, ASlashAtTheEndOfTheServersUrlDoesNotCount) {
   world.backend.external_url = "https://sless.test/";
-  EXPECT_EQ(world.Driver(kType).Plan(Http()).planned.Get("url"), Value::String("https://sless.test/fn/default/f"));
+  EXPECT_EQ(world.Driver(kType).Plan(Http()).planned.Get("url"),
+            Value::String("https://sless.test/fn/default/f"));
 }
 
 TEST_F(TriggerTest, TheUrlIsUnknownWhereTheFunctionIs) {
   auto driver = world.Driver(kType);
-  const auto at_plan = world.Config(kType, R"({"name":"t","function":"<unknown>","type":"http","http":{}})");
+  const auto at_plan =
+      world.Config(kType, R"({"name":"t","function":"<unknown>","type":"http","http":{}})");
   EXPECT_TRUE(driver.Plan(at_plan).planned.Get("url").IsUnknown());
   const auto applied = driver.Apply(at_plan, Http());
   EXPECT_TRUE(applied.Ok()) << applied.Problems();
@@ -78,7 +87,9 @@ TEST_F(TriggerTest, EachAttributeAlone) {
       {Http(R"("auth":"token","methods":["GET"])"), {"http"}},
       {Http(R"("auth":"token","methods":["GET"],"path":"/p")"), {"http", "url"}},
       {Http(R"("auth":"token","methods":["GET"],"path":"/p")", R"(,"enabled":false)"), {"enabled"}},
-      {world.Config(kType, R"({"name":"t","function":"g","enabled":false,"type":"http","http":{"auth":"token","methods":["GET"],"path":"/p"}})"),
+      {world.Config(
+           kType,
+           R"({"name":"t","function":"g","enabled":false,"type":"http","http":{"auth":"token","methods":["GET"],"path":"/p"}})"),
        {"function", "url"}},
   };
   for (const auto& row : rows) {
@@ -94,20 +105,29 @@ TEST_F(TriggerTest, EachAttributeAlone) {
 
 TEST_F(TriggerTest, CronDefaultsAndMeaningOfThePayload) {
   auto driver = world.Driver(kType);
-  Settle(driver, Cron(R"("schedule":"30 2 * * MON","timezone":"Europe/Berlin","payload":"{\"a\":1}")"));
+  Settle(driver,
+         Cron(R"("schedule":"30 2 * * MON","timezone":"Europe/Berlin","payload":"{\"a\":1}")"));
   EXPECT_EQ(driver.state().Get("cron").Get("overlap"), Value::String("skip"));
   EXPECT_EQ(driver.state().Get("cron").Get("misfire"), Value::String("skip"));
-  EXPECT_EQ(driver.Plan(Cron(R"("schedule":"30 2 * * MON","timezone":"Europe/Berlin","payload":"{ \"a\": 1.0 }")")).action, PlannedAction::kNoOp);
-  EXPECT_EQ(Changed(driver.state(), driver.Plan(Cron(R"("schedule":"@hourly")")).planned), (Names{"cron"}));
+  EXPECT_EQ(
+      driver
+          .Plan(Cron(
+              R"("schedule":"30 2 * * MON","timezone":"Europe/Berlin","payload":"{ \"a\": 1.0 }")"))
+          .action,
+      PlannedAction::kNoOp);
+  EXPECT_EQ(Changed(driver.state(), driver.Plan(Cron(R"("schedule":"@hourly")")).planned),
+            (Names{"cron"}));
   Settle(driver, Cron(R"("schedule":"@hourly")"));
 }
 
 TEST_F(TriggerTest, AFailedTriggerSaysWhatToDo) {
-  world.backend.trigger_failure = api::Failure{"FunctionMissing", "function default/f does not exist", "", 0, {}};
+  world.backend.trigger_failure =
+      api::Failure{"FunctionMissing", "function default/f does not exist", "", 0, {}};
   auto driver = world.Driver(kType);
   const auto failed = driver.Apply(Http());
   EXPECT_TRUE(HasError(failed.diagnostics, "function", "does not exist")) << failed.Problems();
-  EXPECT_TRUE(HasError(failed.diagnostics, "function", "sless_function.<label>.name")) << failed.Problems();
+  EXPECT_TRUE(HasError(failed.diagnostics, "function", "sless_function.<label>.name"))
+      << failed.Problems();
   EXPECT_TRUE(failed.violations.empty()) << failed.Problems();
   EXPECT_TRUE(driver.tainted());
   const auto read = driver.Refresh();
@@ -134,10 +154,14 @@ TEST_F(TriggerTest, ImportDriftAndDestroy) {
 
 TEST_F(TriggerTest, ServerErrorsPointIntoNestedAttributes) {
   auto driver = world.Driver(kType);
-  world.backend.FailNext("trigger.create", {Code::kInvalidArgument, "taken by another trigger", "/spec/http/path", "", {}});
+  world.backend.FailNext(
+      "trigger.create",
+      {Code::kInvalidArgument, "taken by another trigger", "/spec/http/path", "", {}});
   EXPECT_TRUE(HasError(driver.Apply(Http()).diagnostics, "http.path", "taken"));
-  world.backend.FailNext("trigger.create", {Code::kInvalidArgument, "no such zone", "/spec/cron/timezone", "", {}});
-  EXPECT_TRUE(HasError(driver.Apply(Cron(R"("schedule":"@daily")")).diagnostics, "cron.timezone", "no such zone"));
+  world.backend.FailNext("trigger.create",
+                         {Code::kInvalidArgument, "no such zone", "/spec/cron/timezone", "", {}});
+  EXPECT_TRUE(HasError(driver.Apply(Cron(R"("schedule":"@daily")")).diagnostics, "cron.timezone",
+                       "no such zone"));
 }
 
 TEST_F(TriggerTest, LostAnswersNeedNoHandWork) {
@@ -145,7 +169,8 @@ TEST_F(TriggerTest, LostAnswersNeedNoHandWork) {
     for (const bool after : {false, true}) {
       World fresh;
       auto driver = fresh.Driver(kType);
-      const auto config = fresh.Config(kType, R"({"name":"t","function":"f","type":"http","http":{}})");
+      const auto config =
+          fresh.Config(kType, R"({"name":"t","function":"f","type":"http","http":{}})");
       fresh.backend.FailNext(call, {Code::kUnavailable, "connection lost", "", "", {}}, after);
       driver.Apply(config);
       const auto again = driver.Apply(config);
@@ -159,7 +184,8 @@ TEST_F(TriggerTest, LostAnswersNeedNoHandWork) {
 TEST(TriggerUnconnected, KeepsTheUrlOfWhatIsThere) {
   World connected;
   auto creator = connected.Driver(kType);
-  const auto config = connected.Config(kType, R"({"name":"t","function":"f","type":"http","http":{}})");
+  const auto config =
+      connected.Config(kType, R"({"name":"t","function":"f","type":"http","http":{}})");
   ASSERT_TRUE(creator.Apply(config).Ok());
   World world(false);
   auto driver = world.Driver(kType);

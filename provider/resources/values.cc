@@ -4,7 +4,9 @@
 
 namespace sless::resources {
 
-std::string TextAt(const cty::Value& object, std::string_view name) { return object.Get(name).AsString(); }
+std::string TextAt(const cty::Value& object, std::string_view name) {
+  return object.Get(name).AsString();
+}
 
 int64_t IntAt(const cty::Value& object, std::string_view name) {
   return object.Get(name).AsNumber().AsInt64().value_or(0);
@@ -34,7 +36,8 @@ cty::Value FillUnknown(const cty::Value& wanted, const cty::Value& actual) {
   return out;
 }
 
-void CopyAttributes(const cty::Value& source, std::initializer_list<std::string_view> names, cty::Value& target) {
+void CopyAttributes(const cty::Value& source, std::initializer_list<std::string_view> names,
+                    cty::Value& target) {
   for (const auto name : names) target = target.With(name, source.Get(name));
 }
 
@@ -42,7 +45,8 @@ void MarkUnknown(std::initializer_list<std::string_view> names, cty::Value& targ
   for (const auto name : names) target = target.With(name, cty::Value::Unknown());
 }
 
-bool Differs(const cty::Value& a, const cty::Value& b, std::initializer_list<std::string_view> names) {
+bool Differs(const cty::Value& a, const cty::Value& b,
+             std::initializer_list<std::string_view> names) {
   for (const auto name : names) {
     const auto& left = a.Get(name);
     const auto& right = b.Get(name);

@@ -43,13 +43,19 @@ std::string ReadShort(int fd) {
 }  // namespace
 
 base::Result<DataDir> DataDir::Lock(const std::string& path) {
-  if (path.empty()) return Err(Code::kInvalidArgument, "no data folder: give --data-dir DIR (or data_dir in the configuration file)");
+  if (path.empty())
+    return Err(Code::kInvalidArgument,
+               "no data folder: give --data-dir DIR (or data_dir in the configuration file)");
   std::error_code error;
   const bool fresh = std::filesystem::create_directories(path, error);
-  if (error) return Err(Code::kUnavailable, fmt::format("cannot make the data folder {}: {}", path, error.message()));
+  if (error)
+    return Err(Code::kUnavailable,
+               fmt::format("cannot make the data folder {}: {}", path, error.message()));
   if (fresh && chmod(path.c_str(), 0700) != 0) return SystemError("cannot set the mode of", path);
   const auto absolute = std::filesystem::canonical(path, error).string();
-  if (error) return Err(Code::kUnavailable, fmt::format("cannot use the data folder {}: {}", path, error.message()));
+  if (error)
+    return Err(Code::kUnavailable,
+               fmt::format("cannot use the data folder {}: {}", path, error.message()));
 
   const auto lock_path = absolute + "/lock";
   const int fd = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -58,9 +64,11 @@ base::Result<DataDir> DataDir::Lock(const std::string& path) {
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return SystemError("cannot lock", lock_path);
     const auto pid = ReadShort(fd);
-    return Err(Code::kFailedPrecondition,
-               fmt::format("another slessd{} has the data folder {}; stop it first, or give another --data-dir",
-                           pid.empty() ? "" : " (process " + pid + ")", absolute));
+    return Err(
+        Code::kFailedPrecondition,
+        fmt::format(
+            "another slessd{} has the data folder {}; stop it first, or give another --data-dir",
+            pid.empty() ? "" : " (process " + pid + ")", absolute));
   }
   if (ftruncate(fd, 0) != 0) return SystemError("cannot write", lock_path);
   RETURN_IF_ERROR(WriteAll(fd, std::to_string(getpid()), lock_path));
@@ -70,7 +78,9 @@ base::Result<DataDir> DataDir::Lock(const std::string& path) {
 }
 
 DataDir::DataDir(DataDir&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), announced_(std::exchange(other.announced_, false)) {}
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      announced_(std::exchange(other.announced_, false)) {}
 
 DataDir::~DataDir() {
   if (fd_ < 0) return;

@@ -9,8 +9,9 @@
 
 namespace sless::app {
 
-base::Result<Drivers> MakeDrivers(const config::Options& options, const Environment& environment, const DataDir& data,
-                                  const base::Clock& clock, base::Logger& log) {
+base::Result<Drivers> MakeDrivers(const config::Options& options, const Environment& environment,
+                                  const DataDir& data, const base::Clock& clock,
+                                  base::Logger& log) {
   Drivers drivers;
   ASSIGN_OR_RETURN(drivers.store, store::OpenSqlite(data.Path(kStoreFile), clock));
   ASSIGN_OR_RETURN(drivers.artifacts, artifact::OpenFilesystemStore(data.Path("artifacts")));
@@ -32,7 +33,8 @@ base::Result<Drivers> MakeDrivers(const config::Options& options, const Environm
   process.path = environment.path;
   process.sandbox = !options.insecure_no_sandbox;
   process.grace = std::chrono::seconds(options.shutdown_grace_sec);
-  if (!options.runtime_python.empty()) process.interpreters["python3.11"] = {options.runtime_python};
+  if (!options.runtime_python.empty())
+    process.interpreters["python3.11"] = {options.runtime_python};
   if (!options.runtime_node.empty()) process.interpreters["nodejs20"] = {options.runtime_node};
   for (const auto runtime : {api::kRuntimePython, api::kRuntimeNode}) {
     const auto interpreter = runtime::FindInterpreter(process, std::string(runtime));
@@ -41,12 +43,15 @@ base::Result<Drivers> MakeDrivers(const config::Options& options, const Environm
       drivers.runtimes.emplace_back(runtime);
       log.Info("runtime found", {{"runtime", runtime}, {"interpreter", interpreter->path}});
     } else {
-      log.Warn("runtime not found, its functions will be refused", {{"runtime", runtime}, {"error", interpreter.error().message}});
+      log.Warn("runtime not found, its functions will be refused",
+               {{"runtime", runtime}, {"error", interpreter.error().message}});
     }
   }
   auto* logs = drivers.logs.get();
-  const auto on_line = [logs](const runtime::RevisionKey& revision, const std::string& replica, const runtime::ReplicaLine& line) {
-    logs->Append(revision.ns, revision.name, {line.time, revision.revision, replica, line.stream, line.request_id, line.line});
+  const auto on_line = [logs](const runtime::RevisionKey& revision, const std::string& replica,
+                              const runtime::ReplicaLine& line) {
+    logs->Append(revision.ns, revision.name,
+                 {line.time, revision.revision, replica, line.stream, line.request_id, line.line});
   };
   // First: it is the one that knows whether a sandbox can be made.
   ASSIGN_OR_RETURN(drivers.runtime, runtime::MakeProcessRuntime(process, clock, log, on_line));

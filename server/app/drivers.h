@@ -19,24 +19,27 @@ namespace sless::app {
 
 /// What the process got from outside; read by main once.
 struct Environment {
-  std::string exe_dir;                            ///< folder of slessd: sless-runner lies there, the workers in ../share/sless
-  std::string path;                               ///< PATH
-  std::string home;                               ///< HOME, "" if none
-  std::map<std::string, std::string> registries;  ///< what pip and npm may see: PIP_*, NPM_CONFIG_*, proxies, certificates
+  std::string
+      exe_dir;       ///< folder of slessd: sless-runner lies there, the workers in ../share/sless
+  std::string path;  ///< PATH
+  std::string home;  ///< HOME, "" if none
+  std::map<std::string, std::string>
+      registries;  ///< what pip and npm may see: PIP_*, NPM_CONFIG_*, proxies, certificates
 };
 
-/// THE LIST of drivers: which implementation stands behind each interface. Destroyed from the last to the first.
+/// THE LIST of drivers: which implementation stands behind each interface. Destroyed from the last
+/// to the first.
 struct Drivers {
   std::unique_ptr<store::ObjectStore> store;
   std::unique_ptr<artifact::ArtifactStore> artifacts;
   std::unique_ptr<invocations::LogStore> logs;
   std::unique_ptr<build::Builder> builder;
   std::unique_ptr<runtime::Runtime> runtime;
-  std::vector<std::string> runtimes;              ///< languages that this host can run
+  std::vector<std::string> runtimes;  ///< languages that this host can run
 };
 
 /// Errors: those of the factories; each says what is missing and what to do.
-base::Result<Drivers> MakeDrivers(const config::Options& options, const Environment& environment, const DataDir& data,
-                                  const base::Clock& clock, base::Logger& log);
+base::Result<Drivers> MakeDrivers(const config::Options& options, const Environment& environment,
+                                  const DataDir& data, const base::Clock& clock, base::Logger& log);
 
 }  // namespace sless::app

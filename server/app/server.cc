@@ -25,12 +25,15 @@ void Pause(std::stop_token stop, milliseconds wait) {
 
 }  // namespace
 
-base::Result<std::unique_ptr<Server>> Server::Start(config::Options options, Environment environment, base::Logger& log) {
+base::Result<std::unique_ptr<Server>> Server::Start(config::Options options,
+                                                    Environment environment, base::Logger& log) {
   ASSIGN_OR_RETURN(auto data, DataDir::Lock(options.data_dir));
   ASSIGN_OR_RETURN(const auto listen, ResolvePort(options.listen));
   std::unique_ptr<Server> server(new Server(std::move(options), std::move(data), log));
-  ASSIGN_OR_RETURN(server->drivers_, MakeDrivers(server->options_, environment, server->data_, server->clock_, log));
-  server->external_url_ = server->options_.external_url.empty() ? UrlOfAddress(listen) : server->options_.external_url;
+  ASSIGN_OR_RETURN(server->drivers_,
+                   MakeDrivers(server->options_, environment, server->data_, server->clock_, log));
+  server->external_url_ =
+      server->options_.external_url.empty() ? UrlOfAddress(listen) : server->options_.external_url;
   while (server->external_url_.ends_with('/')) server->external_url_.pop_back();
   server->WireRooms();
   RETURN_IF_ERROR(server->Run(listen));
@@ -38,7 +41,10 @@ base::Result<std::unique_ptr<Server>> Server::Start(config::Options options, Env
 }
 
 Server::Server(config::Options options, DataDir data, base::Logger& log)
-    : options_(std::move(options)), log_(log), data_(std::move(data)), instance_(base::RandomHex(8)) {}
+    : options_(std::move(options)),
+      log_(log),
+      data_(std::move(data)),
+      instance_(base::RandomHex(8)) {}
 
 Server::~Server() { Stop(base::Deadline{base::SteadyPoint::min()}); }
 
@@ -50,13 +56,16 @@ void Server::WireRooms() {
   gateway::GatewayOptions gateway_options;
   gateway_options.external_scheme = external_url_.starts_with("https://") ? "https" : "http";
   gateway_options.restoring = true;
-  gateway_ = gateway::MakeGateway({*io_, *drivers_.runtime, *auth_, metrics_, clock_, log_}, gateway_options);
+  gateway_ = gateway::MakeGateway({*io_, *drivers_.runtime, *auth_, metrics_, clock_, log_},
+                                  gateway_options);
 
   builds_ = std::make_unique<reconcile::BuildRunner>(
-      reconcile::BuildRunner::Deps{*drivers_.builder, *drivers_.artifacts, *drivers_.logs, clock_, log_, metrics_},
+      reconcile::BuildRunner::Deps{*drivers_.builder, *drivers_.artifacts, *drivers_.logs, clock_,
+                                   log_, metrics_},
       static_cast<int>(options_.build_workers));
-  controller_ = std::make_unique<reconcile::Controller>(reconcile::Controller::Deps{store, clock_, log_},
-                                                        reconcile::Controller::Options{static_cast<int>(options_.reconcile_workers)});
+  controller_ = std::make_unique<reconcile::Controller>(
+      reconcile::Controller::Deps{store, clock_, log_},
+      reconcile::Controller::Options{static_cast<int>(options_.reconcile_workers)});
   const auto enqueue = [this](const api::ObjectKey& key) { controller_->Put(key); };
   const auto look_at_function = [this](const std::string& ns, const std::string& name) {
     controller_->Put({std::string(api::kKindFunction), ns, name});
@@ -64,20 +73,26 @@ void Server::WireRooms() {
   builds_->OnDone(look_at_function);
   gateway_->OnChange(look_at_function);
   functions_ = std::make_unique<reconcile::FunctionReconciler>(
-      reconcile::FunctionReconciler::Deps{store, *gateway_, *builds_, *drivers_.logs, clock_, log_, enqueue, external_url_},
+      reconcile::FunctionReconciler::Deps{store, *gateway_, *builds_, *drivers_.logs, clock_, log_,
+                                          enqueue, external_url_},
       reconcile::FunctionReconciler::Options{});
-  scheduler_ = std::make_unique<trigger::CronScheduler>(trigger::CronScheduler::Deps{store, clock_, log_, metrics_});
+  scheduler_ = std::make_unique<trigger::CronScheduler>(
+      trigger::CronScheduler::Deps{store, clock_, log_, metrics_});
   triggers_ = std::make_unique<reconcile::TriggerReconciler>(reconcile::TriggerReconciler::Deps{
       store, *scheduler_, clock_, log_, enqueue,
-      [this](const auto& ns, const auto& name, const auto& route) { return functions_->Routed(ns, name, route); }, external_url_});
+      [this](const auto& ns, const auto& name, const auto& route) {
+        return functions_->Routed(ns, name, route);
+      },
+      external_url_});
   jobs::RunWorker::Options run_options;
   run_options.workers = static_cast<int>(options_.jobs_workers);
   run_options.instance = instance_;
-  runs_ = std::make_unique<jobs::RunWorker>(jobs::RunWorker::Deps{store, *gateway_, clock_, log_, metrics_}, run_options);
-  jobs_ = std::make_unique<reconcile::JobReconciler>(
-      reconcile::JobReconciler::Deps{store, clock_, log_, [this](const auto& run) { runs_->Cancel(run); }});
-  gc_ = std::make_unique<reconcile::ArtifactGc>(
-      reconcile::ArtifactGc::Deps{store, *drivers_.artifacts, *drivers_.builder, *builds_, clock_, log_});
+  runs_ = std::make_unique<jobs::RunWorker>(
+      jobs::RunWorker::Deps{store, *gateway_, clock_, log_, metrics_}, run_options);
+  jobs_ = std::make_unique<reconcile::JobReconciler>(reconcile::JobReconciler::Deps{
+      store, clock_, log_, [this](const auto& run) { runs_->Cancel(run); }});
+  gc_ = std::make_unique<reconcile::ArtifactGc>(reconcile::ArtifactGc::Deps{
+      store, *drivers_.artifacts, *drivers_.builder, *builds_, clock_, log_});
   controller_->Add(api::kKindFunction, *functions_);
   controller_->Add(api::kKindTrigger, *triggers_);
   controller_->Add(api::kKindJob, *jobs_);
@@ -87,18 +102,21 @@ base::Status Server::Run(const std::string& listen) {
   wake_subscription_ = handlers::WakeOnChange(*drivers_.store, *wake_);
   http::Router router;
   gateway_->RegisterRoutes(router);
-  handlers::RegisterRoutes(router, {*drivers_.store, *drivers_.artifacts, *drivers_.logs, *auth_, metrics_, clock_, log_, *wake_,
-                                    external_url_, drivers_.runtimes, [this]() -> base::Status {
-                                      if (ready_) return base::Ok();
-                                      return base::Err(base::Code::kUnavailable, "restoring what served before the start");
-                                    }});
+  handlers::RegisterRoutes(
+      router, {*drivers_.store, *drivers_.artifacts, *drivers_.logs, *auth_, metrics_, clock_, log_,
+               *wake_, external_url_, drivers_.runtimes, [this]() -> base::Status {
+                 if (ready_) return base::Ok();
+                 return base::Err(base::Code::kUnavailable,
+                                  "restoring what served before the start");
+               }});
   http::ServerOptions http_options;
   http_options.listen = listen;
   http_options.workers = static_cast<int>(options_.http_workers);
   http_options.max_connections = static_cast<size_t>(options_.http_max_connections);
   // Before anybody can ask: calls of a function that is not published yet wait for it.
   RETURN_IF_ERROR(controller_->Start());
-  ASSIGN_OR_RETURN(http_, http::Server::Start(http_options, std::move(router), {*io_, log_, metrics_}));
+  ASSIGN_OR_RETURN(http_,
+                   http::Server::Start(http_options, std::move(router), {*io_, log_, metrics_}));
   RETURN_IF_ERROR(runs_->Start());
   scheduler_->Start();
   RETURN_IF_ERROR(data_.Announce(http_->address()));
@@ -108,7 +126,9 @@ base::Status Server::Run(const std::string& listen) {
                           {"data_dir", data_.Path("")},
                           {"sandbox", !options_.insecure_no_sandbox}});
   if (options_.insecure_no_sandbox) {
-    log_.Warn("functions run without a sandbox: they can read and write all that slessd can (--insecure-no-sandbox)");
+    log_.Warn(
+        "functions run without a sandbox: they can read and write all that slessd can "
+        "(--insecure-no-sandbox)");
   }
   threads_.emplace_back([this](std::stop_token stop) { WatchReadiness(stop); });
   threads_.emplace_back([this](std::stop_token stop) { Maintain(stop); });
@@ -121,21 +141,25 @@ void Server::WatchReadiness(std::stop_token stop) {
   if (stop.stop_requested()) return;
   gateway_->Restored();
   ready_ = true;
-  log_.Info("ready", {{"took_ms", std::chrono::duration_cast<milliseconds>(clock_.Steady() - begin).count()}});
+  log_.Info("ready", {{"took_ms",
+                       std::chrono::duration_cast<milliseconds>(clock_.Steady() - begin).count()}});
 }
 
 void Server::Maintain(std::stop_token stop) {
   auto& depth = metrics_.Gauges("sless_queue_depth", "keys that wait or are worked on", {"queue"});
-  auto& running = metrics_.GetGauge("sless_runs_running", "runs of jobs and cron triggers that run now");
+  auto& running =
+      metrics_.GetGauge("sless_runs_running", "runs of jobs and cron triggers that run now");
   auto next = clock_.Steady() + std::chrono::seconds(options_.gc_interval_sec);
   while (!stop.stop_requested()) {
     depth.With({"reconcile"}).Set(static_cast<int64_t>(controller_->Depth()));
     depth.With({"runs"}).Set(static_cast<int64_t>(runs_->Depth()));
     running.Set(static_cast<int64_t>(runs_->Running()));
     if (clock_.Steady() >= next) {
-      for (const auto& [what, status] : {std::pair("code", gc_->CollectArtifacts()), std::pair("layers", gc_->CollectLayers()),
-                                         std::pair("runs", jobs_->CollectOrphans())}) {
-        if (!status) log_.Warn("collection failed", {{"of", what}, {"error", base::ToString(status.error())}});
+      for (const auto& [what, status] :
+           {std::pair("code", gc_->CollectArtifacts()), std::pair("layers", gc_->CollectLayers()),
+            std::pair("runs", jobs_->CollectOrphans())}) {
+        if (!status)
+          log_.Warn("collection failed", {{"of", what}, {"error", base::ToString(status.error())}});
       }
       next = clock_.Steady() + std::chrono::seconds(options_.gc_interval_sec);
     }
@@ -158,7 +182,8 @@ void Server::Stop(base::Deadline deadline) {
   if (builds_) builds_->Stop();
   if (controller_) controller_->Stop();
   if (gateway_) gateway_->Stop();
-  // Whoever still runs after the deadline is killed, with a moment for those that just began to end.
+  // Whoever still runs after the deadline is killed, with a moment for those that just began to
+  // end.
   if (drivers_.runtime) {
     drivers_.runtime->Shutdown({std::max(deadline.at, clock_.Steady() + milliseconds(500))});
   }

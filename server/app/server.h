@@ -25,19 +25,22 @@
 
 namespace sless::app {
 
-/// Everything of slessd, wired. The members stand in the order of construction; what comes later may use what comes before.
+/// Everything of slessd, wired. The members stand in the order of construction; what comes later
+/// may use what comes before.
 class Server {
  public:
-  /// Opens the data folder, listens, brings back what served before. Returned: it listens; Ready() follows.
-  /// Errors: everything that keeps a server from starting, with what to do about it.
-  static base::Result<std::unique_ptr<Server>> Start(config::Options options, Environment environment, base::Logger& log);
+  /// Opens the data folder, listens, brings back what served before. Returned: it listens; Ready()
+  /// follows. Errors: everything that keeps a server from starting, with what to do about it.
+  static base::Result<std::unique_ptr<Server>> Start(config::Options options,
+                                                     Environment environment, base::Logger& log);
   ~Server();
 
   const std::string& address() const { return http_->address(); }
   const std::string& external_url() const { return external_url_; }
   /// Everything that was in the store at the start serves again.
   bool Ready() const { return ready_; }
-  /// Takes nothing new, lets running calls and runs end until `deadline`, ends the rest, stops everything. Idempotent.
+  /// Takes nothing new, lets running calls and runs end until `deadline`, ends the rest, stops
+  /// everything. Idempotent.
   void Stop(base::Deadline deadline);
 
  private:

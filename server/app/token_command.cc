@@ -12,7 +12,9 @@ namespace {
 
 const base::SystemClock kClock;
 
-auto OpenStore(const std::string& data_dir) { return store::OpenSqlite(data_dir + "/" + std::string(kStoreFile), kClock); }
+auto OpenStore(const std::string& data_dir) {
+  return store::OpenSqlite(data_dir + "/" + std::string(kStoreFile), kClock);
+}
 
 }  // namespace
 

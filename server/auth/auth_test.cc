@@ -30,11 +30,20 @@ class WatchedStore final : public store::ObjectStore {
     if (failing) return base::Err(Code::kUnavailable, "disk full");
     return inner_.Get(key);
   }
-  base::Result<store::Page> List(const store::ListQuery& query) const override { return inner_.List(query); }
-  base::Result<store::StoredObject> Create(store::StoredObject o) override { return inner_.Create(std::move(o)); }
-  base::Result<store::StoredObject> Update(store::StoredObject o) override { return inner_.Update(std::move(o)); }
-  base::Status Delete(const api::ObjectKey& k, std::optional<std::string> v) override { return inner_.Delete(k, v); }
-  std::unique_ptr<store::Subscription> Subscribe(std::function<void(const store::Change&)> callback) override {
+  base::Result<store::Page> List(const store::ListQuery& query) const override {
+    return inner_.List(query);
+  }
+  base::Result<store::StoredObject> Create(store::StoredObject o) override {
+    return inner_.Create(std::move(o));
+  }
+  base::Result<store::StoredObject> Update(store::StoredObject o) override {
+    return inner_.Update(std::move(o));
+  }
+  base::Status Delete(const api::ObjectKey& k, std::optional<std::string> v) override {
+    return inner_.Delete(k, v);
+  }
+  std::unique_ptr<store::Subscription> Subscribe(
+      std::function<void(const store::Change&)> callback) override {
     return inner_.Subscribe([this, callback = std::move(callback)](const store::Change& change) {
       if (!other_process) callback(change);
     });
@@ -70,14 +79,17 @@ TEST_F(AuthTest, OnlyTheHashIsKept) {
   const auto token = Create("alice");
   const auto stored = store_.Get({std::string(kKindToken), std::string(kTokenNamespace), "alice"});
   ASSERT_THAT(stored, IsOk());
-  EXPECT_THAT(stored->spec_json + stored->status_json, Not(HasSubstr(token.substr(token.rfind('_') + 1))));
+  EXPECT_THAT(stored->spec_json + stored->status_json,
+              Not(HasSubstr(token.substr(token.rfind('_') + 1))));
 }
 
 TEST_F(AuthTest, CreateRefusesABadOrTakenName) {
   Create("alice");
-  EXPECT_THAT(CreateToken(store_, "alice"), IsError(Code::kAlreadyExists, HasSubstr("\"alice\" exists already")));
+  EXPECT_THAT(CreateToken(store_, "alice"),
+              IsError(Code::kAlreadyExists, HasSubstr("\"alice\" exists already")));
   for (const char* name : {"", "Alice", "a_b", "a/b", "-a", "a b"}) {
-    EXPECT_THAT(CreateToken(store_, name), IsError(Code::kInvalidArgument, HasSubstr("DNS label"))) << name;
+    EXPECT_THAT(CreateToken(store_, name), IsError(Code::kInvalidArgument, HasSubstr("DNS label")))
+        << name;
   }
 }
 
@@ -114,21 +126,22 @@ TEST_P(AuthBadHeader, IsRefusedWithoutShowingIt) {
 const std::string kHex64(64, '0');
 INSTANTIATE_TEST_SUITE_P(
     Cases, AuthBadHeader,
-    testing::Values(BadHeader{"None", "", "no token"}, BadHeader{"Blank", "  ", "no token"},
-                    BadHeader{"Basic", "Basic aHVudGVyMg==hunter2", "not of the form \"Bearer"},
-                    BadHeader{"NoScheme", "sless_alice_hunter2", "not of the form \"Bearer"},
-                    BadHeader{"SchemeOnly", "Bearer", "not of the form \"Bearer"},
-                    BadHeader{"EmptyToken", "Bearer  ", "not of the form"},
-                    BadHeader{"OtherToken", "Bearer hunter2", "sless_<name>"},
-                    BadHeader{"Cut", "Bearer sless_alice_0123456789abcdef", "perhaps it was cut"},
-                    BadHeader{"NotHex", "Bearer sless_alice_" + std::string(64, 'x'), "sless_<name>"},
-                    BadHeader{"NoName", "Bearer sless__" + kHex64, "sless_<name>"},
-                    BadHeader{"PathInName", "Bearer sless_../x_" + kHex64, "sless_<name>"},
-                    BadHeader{"Nul", std::string("Bearer sless_al\0ce_", 19) + kHex64, "sless_<name>"},
-                    BadHeader{"TwoTokens", "Bearer sless_alice_" + kHex64 + " x", "sless_<name>"},
-                    BadHeader{"WrongSecret", "Bearer sless_alice_" + kHex64, "not known to this server"},
-                    BadHeader{"UnknownName", "Bearer sless_bob_" + kHex64, "not known to this server"},
-                    BadHeader{"Huge", "Bearer sless_" + std::string(1 << 20, 'a'), "sless_<name>"}),
+    testing::Values(
+        BadHeader{"None", "", "no token"}, BadHeader{"Blank", "  ", "no token"},
+        BadHeader{"Basic", "Basic aHVudGVyMg==hunter2", "not of the form \"Bearer"},
+        BadHeader{"NoScheme", "sless_alice_hunter2", "not of the form \"Bearer"},
+        BadHeader{"SchemeOnly", "Bearer", "not of the form \"Bearer"},
+        BadHeader{"EmptyToken", "Bearer  ", "not of the form"},
+        BadHeader{"OtherToken", "Bearer hunter2", "sless_<name>"},
+        BadHeader{"Cut", "Bearer sless_alice_0123456789abcdef", "perhaps it was cut"},
+        BadHeader{"NotHex", "Bearer sless_alice_" + std::string(64, 'x'), "sless_<name>"},
+        BadHeader{"NoName", "Bearer sless__" + kHex64, "sless_<name>"},
+        BadHeader{"PathInName", "Bearer sless_../x_" + kHex64, "sless_<name>"},
+        BadHeader{"Nul", std::string("Bearer sless_al\0ce_", 19) + kHex64, "sless_<name>"},
+        BadHeader{"TwoTokens", "Bearer sless_alice_" + kHex64 + " x", "sless_<name>"},
+        BadHeader{"WrongSecret", "Bearer sless_alice_" + kHex64, "not known to this server"},
+        BadHeader{"UnknownName", "Bearer sless_bob_" + kHex64, "not known to this server"},
+        BadHeader{"Huge", "Bearer sless_" + std::string(1 << 20, 'a'), "sless_<name>"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST_F(AuthTest, AKnownTokenIsReadOnceInAWhile) {

@@ -34,7 +34,8 @@ std::optional<TokenParts> SplitToken(std::string_view text) {
   const size_t separator = text.find('_');  // no DNS label has one
   if (separator == std::string_view::npos) return std::nullopt;
   const auto name = text.substr(0, separator), secret = text.substr(separator + 1);
-  if (secret.size() != 2 * kSecretBytes || !IsHex(secret) || !base::DnsLabelProblem(name).empty()) return std::nullopt;
+  if (secret.size() != 2 * kSecretBytes || !IsHex(secret) || !base::DnsLabelProblem(name).empty())
+    return std::nullopt;
   return TokenParts{std::string(name), std::string(secret)};
 }
 
@@ -50,19 +51,25 @@ store::StoredObject MakeTokenObject(const std::string& name, std::string_view se
 base::Result<TokenRecord> ReadTokenObject(const store::StoredObject& object) {
   const auto spec = base::ParseJson(object.spec_json);
   if (!spec || !spec->is_object() || !spec->contains("sha256") || !(*spec)["sha256"].is_string()) {
-    return Err(Code::kInternal, fmt::format("{} in the store is damaged; create the token again", object.key.ToString()));
+    return Err(Code::kInternal, fmt::format("{} in the store is damaged; create the token again",
+                                            object.key.ToString()));
   }
-  return TokenRecord{object.key.name, (*spec)["sha256"].get<std::string>(), object.metadata.created_at};
+  return TokenRecord{object.key.name, (*spec)["sha256"].get<std::string>(),
+                     object.metadata.created_at};
 }
 
 base::Result<base::Secret> CreateToken(store::ObjectStore& store, const std::string& name) {
   if (const auto problem = base::DnsLabelProblem(name); !problem.empty()) {
-    return Err(Code::kInvalidArgument, fmt::format("the name of a token is a DNS label: {}", problem));
+    return Err(Code::kInvalidArgument,
+               fmt::format("the name of a token is a DNS label: {}", problem));
   }
   const std::string secret = base::RandomHex(kSecretBytes);
   const auto created = store.Create(MakeTokenObject(name, secret));
   if (!created && created.error().code == Code::kAlreadyExists) {
-    return Err(Code::kAlreadyExists, fmt::format("a token \"{}\" exists already and cannot be shown again; choose another name", name));
+    return Err(
+        Code::kAlreadyExists,
+        fmt::format("a token \"{}\" exists already and cannot be shown again; choose another name",
+                    name));
   }
   if (!created) return Err(created.error());
   return base::Secret(fmt::format("{}{}_{}", kPrefix, name, secret));

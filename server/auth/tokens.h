@@ -1,7 +1,7 @@
 #pragma once
 
-// API tokens as objects of the store: kind "Token", one per name. The text of a token is "sless_<name>_<64 hex>"; only the SHA-256
-// of the secret part is kept.
+// API tokens as objects of the store: kind "Token", one per name. The text of a token is
+// "sless_<name>_<64 hex>"; only the SHA-256 of the secret part is kept.
 
 #include <string>
 #include <vector>

@@ -17,38 +17,42 @@ struct BuildRequest {
   std::string name;
   std::string runtime;
   std::string entrypoint;
-  std::string source_hash;    ///< "sha256:…" of the content tree
-  std::string archive_path;   ///< zip of the tree; "" for inline code
-  std::string inline_code;    ///< text of the one file that the entrypoint names
+  std::string source_hash;   ///< "sha256:…" of the content tree
+  std::string archive_path;  ///< zip of the tree; "" for inline code
+  std::string inline_code;   ///< text of the one file that the entrypoint names
 };
 
 /// Where the layers lie; both are read-only and shared between functions.
 struct BuildOutput {
   std::string code_dir;
-  std::string deps_dir;       ///< "" where there are no dependencies
-  bool code_cached = false;   ///< nothing was unpacked
-  bool deps_cached = false;   ///< nothing was installed
+  std::string deps_dir;      ///< "" where there are no dependencies
+  bool code_cached = false;  ///< nothing was unpacked
+  bool deps_cached = false;  ///< nothing was installed
 };
 
 /// One line of a build log, without its newline. Called from the building thread.
 using LogLine = std::function<void(std::string_view line)>;
 
 /// Turns source into a code layer and a dependency layer.
-/// Thread safety: Build may run for several requests at once; two builds of one layer share the work.
+/// Thread safety: Build may run for several requests at once; two builds of one layer share the
+/// work.
 class Builder {
  public:
   virtual ~Builder() = default;
 
-  /// Idempotent: layers that are there are not made again. Blocks until done, the deadline or a stop request.
-  /// Errors: kInvalidArgument    the archive is hostile or broken (message names the entry), reason "BadArchive";
-  ///         kFailedPrecondition reason "BuildFailed": dependencies cannot be installed or the entrypoint is not there; `source` has
+  /// Idempotent: layers that are there are not made again. Blocks until done, the deadline or a
+  /// stop request. Errors: kInvalidArgument    the archive is hostile or broken (message names the
+  /// entry), reason "BadArchive";
+  ///         kFailedPrecondition reason "BuildFailed": dependencies cannot be installed or the
+  ///         entrypoint is not there; `source` has
   ///                             file, line and the last log lines;
   ///         kDeadlineExceeded   reason "BuildTimeout", `source` has the last log lines;
   ///         kUnavailable, kInternal  not the user's fault: try again.
-  virtual base::Result<BuildOutput> Build(const BuildRequest& request, base::Deadline deadline, std::stop_token stop,
-                                          const LogLine& log) = 0;
+  virtual base::Result<BuildOutput> Build(const BuildRequest& request, base::Deadline deadline,
+                                          std::stop_token stop, const LogLine& log) = 0;
 
-  /// Removes layers that no function of `in_use` (code_dir and deps_dir paths) needs and that are older than an hour.
+  /// Removes layers that no function of `in_use` (code_dir and deps_dir paths) needs and that are
+  /// older than an hour.
   virtual base::Status Collect(const std::vector<std::string>& in_use) = 0;
 };
 

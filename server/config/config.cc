@@ -4,8 +4,8 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 
 #include "client/base/strings.h"
 
@@ -23,7 +23,9 @@ std::string Allowed(const About& about, bool number) {
 
 class Describe {
  public:
-  void operator()(std::string_view name, const std::string& value, const About& about) { Add(name, value, "text", about, false); }
+  void operator()(std::string_view name, const std::string& value, const About& about) {
+    Add(name, value, "text", about, false);
+  }
   void operator()(std::string_view name, const int64_t& value, const About& about) {
     Add(name, std::to_string(value), "number", about, true);
   }
@@ -33,15 +35,18 @@ class Describe {
   std::vector<Setting> settings;
 
  private:
-  void Add(std::string_view name, std::string fallback, std::string type, const About& about, bool number) {
-    settings.push_back({std::string(name), std::string(about.text), std::move(fallback), std::move(type), Allowed(about, number)});
+  void Add(std::string_view name, std::string fallback, std::string type, const About& about,
+           bool number) {
+    settings.push_back({std::string(name), std::string(about.text), std::move(fallback),
+                        std::move(type), Allowed(about, number)});
   }
 };
 
 /// Sets the one setting that has this name.
 class Assign {
  public:
-  Assign(std::string_view name, std::string_view text, const std::string& origin) : name_(name), text_(text), origin_(origin) {}
+  Assign(std::string_view name, std::string_view text, const std::string& origin)
+      : name_(name), text_(text), origin_(origin) {}
 
   void operator()(std::string_view name, std::string& value, const About& about) {
     if (!Mine(name)) return;
@@ -59,13 +64,15 @@ class Assign {
     const auto* end = text_.data() + text_.size();
     const auto [stop, error] = std::from_chars(text_.data(), end, number);
     if (error != std::errc() || stop != end || number < about.min || number > about.max) {
-      return Wrong(fmt::format("want a whole number from {} to {}, got \"{}\"", about.min, about.max, text_));
+      return Wrong(fmt::format("want a whole number from {} to {}, got \"{}\"", about.min,
+                               about.max, text_));
     }
     value = number;
   }
   void operator()(std::string_view name, bool& value, const About&) {
     if (!Mine(name)) return;
-    if (text_ != "true" && text_ != "false") return Wrong(fmt::format("want true or false, got \"{}\"", text_));
+    if (text_ != "true" && text_ != "false")
+      return Wrong(fmt::format("want true or false, got \"{}\"", text_));
     value = text_ == "true";
   }
 
@@ -77,13 +84,16 @@ class Assign {
     found = found || name == name_;
     return name == name_;
   }
-  void Wrong(const std::string& what) { status = Err(Code::kInvalidArgument, fmt::format("{}: {}: {}", origin_, name_, what)); }
+  void Wrong(const std::string& what) {
+    status = Err(Code::kInvalidArgument, fmt::format("{}: {}: {}", origin_, name_, what));
+  }
 
   std::string_view name_, text_;
   const std::string& origin_;
 };
 
-base::Status Set(Options& options, std::string_view name, std::string_view text, const std::string& origin) {
+base::Status Set(Options& options, std::string_view name, std::string_view text,
+                 const std::string& origin) {
   Assign assign(name, text, origin);
   Options::Fields(options, assign);
   if (assign.found) return assign.status;
@@ -92,13 +102,16 @@ base::Status Set(Options& options, std::string_view name, std::string_view text,
   const auto near = base::Nearest(name, known);
   return Err(Code::kInvalidArgument,
              fmt::format("{}: unknown setting \"{}\"{}", origin, name,
-                         near.empty() ? "; known: " + base::Join(known, ", ") : "; did you mean \"" + near + "\"?"));
+                         near.empty() ? "; known: " + base::Join(known, ", ")
+                                      : "; did you mean \"" + near + "\"?"));
 }
 
-base::Status ReadNode(const YAML::Node& node, const std::string& prefix, const std::string& path, Options& options) {
+base::Status ReadNode(const YAML::Node& node, const std::string& prefix, const std::string& path,
+                      Options& options) {
   for (const auto& item : node) {
     const std::string origin = fmt::format("{}:{}", path, item.first.Mark().line + 1);
-    if (!item.first.IsScalar()) return Err(Code::kInvalidArgument, fmt::format("{}: want the name of a setting", origin));
+    if (!item.first.IsScalar())
+      return Err(Code::kInvalidArgument, fmt::format("{}: want the name of a setting", origin));
     const std::string name = prefix + item.first.Scalar();
     if (item.second.IsScalar()) {
       RETURN_IF_ERROR(Set(options, name, item.second.Scalar(), origin));
@@ -117,11 +130,13 @@ base::Status ReadFile(const Sources& sources, Options& options) {
     const auto root = YAML::Load(sources.file_text);
     if (root.IsNull()) return base::Ok();
     if (!root.IsMap()) {
-      return Err(Code::kInvalidArgument, fmt::format("{}:1: want settings as \"name: value\"", sources.file_path));
+      return Err(Code::kInvalidArgument,
+                 fmt::format("{}:1: want settings as \"name: value\"", sources.file_path));
     }
     return ReadNode(root, "", sources.file_path, options);
   } catch (const YAML::Exception& error) {
-    return Err(Code::kInvalidArgument, fmt::format("{}:{}: no YAML: {}", sources.file_path, error.mark.line + 1, error.msg));
+    return Err(Code::kInvalidArgument, fmt::format("{}:{}: no YAML: {}", sources.file_path,
+                                                   error.mark.line + 1, error.msg));
   }
 }
 
@@ -136,7 +151,8 @@ std::vector<Setting> Settings() {
 
 std::string EnvironmentName(std::string_view setting) {
   std::string name = "SLESS_";
-  for (const char c : setting) name += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (const char c : setting)
+    name += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return name;
 }
 
@@ -156,7 +172,8 @@ base::Result<Options> Load(const Sources& sources) {
       RETURN_IF_ERROR(Set(options, setting.name, it->second, "environment variable " + variable));
     }
   }
-  for (const auto& [name, text] : sources.flags) RETURN_IF_ERROR(Set(options, name, text, "flag " + FlagName(name)));
+  for (const auto& [name, text] : sources.flags)
+    RETURN_IF_ERROR(Set(options, name, text, "flag " + FlagName(name)));
   return options;
 }
 
@@ -174,7 +191,8 @@ std::string ToYaml(const Options& options) {
       if (!here.empty()) out << YAML::Key << here << YAML::Value << YAML::BeginMap;
       group = here;
     }
-    out << YAML::Key << (dot == std::string::npos ? setting.name : setting.name.substr(dot + 1)) << YAML::Value << setting.fallback;
+    out << YAML::Key << (dot == std::string::npos ? setting.name : setting.name.substr(dot + 1))
+        << YAML::Value << setting.fallback;
   }
   if (!group.empty()) out << YAML::EndMap;
   out << YAML::EndMap;

@@ -12,7 +12,7 @@ namespace sless::config {
 
 /// One setting, for help texts and docs.
 struct Setting {
-  std::string name;      ///< "http.workers"
+  std::string name;  ///< "http.workers"
   std::string text;
   std::string fallback;  ///< default as written in a file, "" for none
   std::string type;      ///< text | number | switch
@@ -28,13 +28,14 @@ std::string FlagName(std::string_view setting);
 
 /// Where values come from; later ones win: defaults, file, environment, flags.
 struct Sources {
-  std::string file_path;                                ///< "" for none; read by the caller, named in errors
-  std::string file_text;                                ///< YAML
-  std::map<std::string, std::string> environment;       ///< the process's; names that are no setting are ignored
-  std::map<std::string, std::string> flags;             ///< by setting name
+  std::string file_path;  ///< "" for none; read by the caller, named in errors
+  std::string file_text;  ///< YAML
+  std::map<std::string, std::string>
+      environment;  ///< the process's; names that are no setting are ignored
+  std::map<std::string, std::string> flags;  ///< by setting name
 };
-/// Errors: kInvalidArgument, naming file:line, variable or flag, what was found and what is allowed; for an unknown key the nearest
-/// known one.
+/// Errors: kInvalidArgument, naming file:line, variable or flag, what was found and what is
+/// allowed; for an unknown key the nearest known one.
 base::Result<Options> Load(const Sources& sources);
 
 /// The settings in effect as a file that Load takes.

@@ -17,13 +17,15 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(Load, LaterSourcesWin) {
-  Sources sources{"slessd.yaml", "listen: 127.0.0.1:1\nhttp:\n  workers: 5\njobs: {workers: 6}\n", {}, {}};
+  Sources sources{
+      "slessd.yaml", "listen: 127.0.0.1:1\nhttp:\n  workers: 5\njobs: {workers: 6}\n", {}, {}};
   auto options = Load(sources);
   ASSERT_THAT(options, base::IsOk());
   EXPECT_EQ(options->listen, "127.0.0.1:1");
   EXPECT_EQ(options->http_workers, 5);
   EXPECT_EQ(options->build_workers, 2);
-  sources.environment = {{"SLESS_HTTP_WORKERS", "7"}, {"SLESS_JOBS_WORKERS", "8"}, {"SLESS_TOKEN", "of the provider"}};
+  sources.environment = {
+      {"SLESS_HTTP_WORKERS", "7"}, {"SLESS_JOBS_WORKERS", "8"}, {"SLESS_TOKEN", "of the provider"}};
   sources.flags = {{"http.workers", "9"}};
   options = Load(sources);
   ASSERT_THAT(options, base::IsOk());
@@ -46,20 +48,38 @@ TEST_P(LoadRejects, WithPlaceAndReason) {
 INSTANTIATE_TEST_SUITE_P(
     Cases, LoadRejects,
     testing::Values(
-        Bad{"UnknownKey", {"a.yaml", "listen: x\nlisten_on: y\n", {}, {}}, {"a.yaml:2", "\"listen_on\"", "listen"}},
-        Bad{"UnknownInGroup", {"a.yaml", "http:\n  worker: 3\n", {}, {}}, {"a.yaml:2", "did you mean \"http.workers\""}},
-        Bad{"Bounds", {"a.yaml", "http:\n\n  workers: 0\n", {}, {}}, {"a.yaml:3", "http.workers", "1 to 1024", "\"0\""}},
-        Bad{"NoNumber", {"a.yaml", "jobs: {workers: many}", {}, {}}, {"a.yaml:1", "whole number", "\"many\""}},
+        Bad{"UnknownKey",
+            {"a.yaml", "listen: x\nlisten_on: y\n", {}, {}},
+            {"a.yaml:2", "\"listen_on\"", "listen"}},
+        Bad{"UnknownInGroup",
+            {"a.yaml", "http:\n  worker: 3\n", {}, {}},
+            {"a.yaml:2", "did you mean \"http.workers\""}},
+        Bad{"Bounds",
+            {"a.yaml", "http:\n\n  workers: 0\n", {}, {}},
+            {"a.yaml:3", "http.workers", "1 to 1024", "\"0\""}},
+        Bad{"NoNumber",
+            {"a.yaml", "jobs: {workers: many}", {}, {}},
+            {"a.yaml:1", "whole number", "\"many\""}},
         Bad{"List", {"a.yaml", "listen: [a, b]", {}, {}}, {"a.yaml:1", "a list"}},
         Bad{"NoYaml", {"a.yaml", "listen: \"x\nhttp: {", {}, {}}, {"a.yaml:", "no YAML"}},
         Bad{"NoMapping", {"a.yaml", "just words", {}, {}}, {"a.yaml:1", "name: value"}},
-        Bad{"Word", {"", "", {{"SLESS_LOG_LEVEL", "wran"}}, {}}, {"SLESS_LOG_LEVEL", "did you mean \"warn\""}},
-        Bad{"Flag", {"", "", {}, {{"shutdown_grace_sec", "-1"}}}, {"--shutdown-grace-sec", "0 to 3600"}},
-        Bad{"Switch", {"", "", {{"SLESS_INSECURE_NO_SANDBOX", "yes"}}, {}}, {"true or false", "\"yes\""}}),
+        Bad{"Word",
+            {"", "", {{"SLESS_LOG_LEVEL", "wran"}}, {}},
+            {"SLESS_LOG_LEVEL", "did you mean \"warn\""}},
+        Bad{"Flag",
+            {"", "", {}, {{"shutdown_grace_sec", "-1"}}},
+            {"--shutdown-grace-sec", "0 to 3600"}},
+        Bad{"Switch",
+            {"", "", {{"SLESS_INSECURE_NO_SANDBOX", "yes"}}, {}},
+            {"true or false", "\"yes\""}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ToYaml, GivesTheSameOptionsAgain) {
-  auto options = Load({"", "", {}, {{"listen", "[::1]:80"}, {"http.workers", "3"}, {"insecure_no_sandbox", "true"}}});
+  auto options =
+      Load({"",
+            "",
+            {},
+            {{"listen", "[::1]:80"}, {"http.workers", "3"}, {"insecure_no_sandbox", "true"}}});
   ASSERT_THAT(options, base::IsOk());
   const auto text = ToYaml(*options);
   const auto again = Load({"x", text, {}, {}});
@@ -70,8 +90,9 @@ TEST(ToYaml, GivesTheSameOptionsAgain) {
 }
 
 std::string Row(const Setting& setting) {
-  return fmt::format("| `{}` | {} | {} | `{}` | `{}` | {} |\n", setting.name, setting.fallback.empty() ? "" : "`" + setting.fallback + "`",
-                     setting.allowed, EnvironmentName(setting.name), FlagName(setting.name), setting.text);
+  return fmt::format("| `{}` | {} | {} | `{}` | `{}` | {} |\n", setting.name,
+                     setting.fallback.empty() ? "" : "`" + setting.fallback + "`", setting.allowed,
+                     EnvironmentName(setting.name), FlagName(setting.name), setting.text);
 }
 
 TEST(Docs, TellTheTruth) {
@@ -80,7 +101,8 @@ TEST(Docs, TellTheTruth) {
   text << file.rdbuf();
   std::string rows;
   for (const auto& setting : Settings()) rows += Row(setting);
-  EXPECT_THAT(text.str(), HasSubstr(rows)) << "the table of docs/configuration.md shall be:\n" << rows;
+  EXPECT_THAT(text.str(), HasSubstr(rows)) << "the table of docs/configuration.md shall be:\n"
+                                           << rows;
 }
 
 TEST(Docs, TheSampleFileIsTaken) {

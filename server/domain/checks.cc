@@ -20,18 +20,23 @@ tl::unexpected<base::Error> Invalid(std::string message, std::string path) {
 base::Status CheckLabel(std::string_view what, const std::string& name, const std::string& path) {
   const std::string problem = base::DnsLabelProblem(name);
   if (problem.empty()) return base::Ok();
-  return Invalid(fmt::format("{} is a DNS label (1 to 63 of a-z, 0-9 and '-'): {}", what, problem), path);
+  return Invalid(fmt::format("{} is a DNS label (1 to 63 of a-z, 0-9 and '-'): {}", what, problem),
+                 path);
 }
 
-base::Status CheckTextSize(std::string_view what, const std::string& text, size_t max, const std::string& path) {
-  if (text.size() > max) return Invalid(fmt::format("{} has at most {} bytes, got {}", what, max, text.size()), path);
-  if (text.find('\0') != std::string::npos) return Invalid(fmt::format("{} has a NUL character", what), path);
+base::Status CheckTextSize(std::string_view what, const std::string& text, size_t max,
+                           const std::string& path) {
+  if (text.size() > max)
+    return Invalid(fmt::format("{} has at most {} bytes, got {}", what, max, text.size()), path);
+  if (text.find('\0') != std::string::npos)
+    return Invalid(fmt::format("{} has a NUL character", what), path);
   return base::Ok();
 }
 
 base::Status CheckEvent(const std::string& text, const std::string& path) {
   if (text.size() > kMaxEventBytes) {
-    return Invalid(fmt::format("an event has at most {} bytes, got {}", kMaxEventBytes, text.size()), path);
+    return Invalid(
+        fmt::format("an event has at most {} bytes, got {}", kMaxEventBytes, text.size()), path);
   }
   const auto json = base::ParseJson(text);
   if (!json) return Invalid(json.error().message, path);
@@ -40,7 +45,8 @@ base::Status CheckEvent(const std::string& text, const std::string& path) {
 
 std::string MemberPath(const std::string& path, std::string_view key) {
   std::string escaped;
-  for (const char c : base::Truncate(key, 200)) escaped += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  for (const char c : base::Truncate(key, 200))
+    escaped += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
   return path + "/" + escaped;
 }
 

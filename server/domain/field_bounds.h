@@ -1,6 +1,7 @@
 #pragma once
 
-// The bounds and words of the Doc declarations as checks: stated once, in client/api. For this room only.
+// The bounds and words of the Doc declarations as checks: stated once, in client/api. For this room
+// only.
 
 #include <fmt/format.h>
 
@@ -49,7 +50,8 @@ class BoundsVisitor {
     } else if constexpr (IsOptional<T>::value) {
       return value ? Check(path, *value, doc) : base::Ok();
     } else if constexpr (IsVector<T>::value) {
-      for (size_t i = 0; i < value.size(); ++i) RETURN_IF_ERROR(Check(fmt::format("{}/{}", path, i), value[i], doc));
+      for (size_t i = 0; i < value.size(); ++i)
+        RETURN_IF_ERROR(Check(fmt::format("{}/{}", path, i), value[i], doc));
       return base::Ok();
     } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
       return base::Ok();  // each map has a check of its own
@@ -63,13 +65,18 @@ class BoundsVisitor {
   static base::Status CheckNumber(const std::string& path, int64_t value, const api::Doc& doc) {
     if (value >= doc.min && value <= doc.max) return base::Ok();
     if (doc.max == INT64_MAX) {
-      return base::Err(base::Code::kInvalidArgument, fmt::format("want a number of at least {}, got {}", doc.min, value), path);
+      return base::Err(base::Code::kInvalidArgument,
+                       fmt::format("want a number of at least {}, got {}", doc.min, value), path);
     }
-    return base::Err(base::Code::kInvalidArgument, fmt::format("want a number from {} to {}, got {}", doc.min, doc.max, value), path);
+    return base::Err(base::Code::kInvalidArgument,
+                     fmt::format("want a number from {} to {}, got {}", doc.min, doc.max, value),
+                     path);
   }
 
-  static base::Status CheckText(const std::string& path, const std::string& value, const api::Doc& doc) {
-    if (!base::IsUtf8(value)) return base::Err(base::Code::kInvalidArgument, "the text is not valid UTF-8", path);
+  static base::Status CheckText(const std::string& path, const std::string& value,
+                                const api::Doc& doc) {
+    if (!base::IsUtf8(value))
+      return base::Err(base::Code::kInvalidArgument, "the text is not valid UTF-8", path);
     if (doc.values.empty()) return base::Ok();
     const auto words = base::Split(doc.values, '|');
     for (const auto& word : words) {
@@ -77,7 +84,8 @@ class BoundsVisitor {
     }
     const std::string near = base::Nearest(value, words);
     return base::Err(base::Code::kInvalidArgument,
-                     fmt::format("want one of \"{}\", got \"{}\"{}", base::Join(words, "\", \""), base::Truncate(value, 60),
+                     fmt::format("want one of \"{}\", got \"{}\"{}", base::Join(words, "\", \""),
+                                 base::Truncate(value, 60),
                                  near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near)),
                      path);
   }
@@ -85,7 +93,8 @@ class BoundsVisitor {
   std::string path_;
 };
 
-/// All numbers in range, all words known, all texts UTF-8. Error: kInvalidArgument, field below `path`.
+/// All numbers in range, all words known, all texts UTF-8. Error: kInvalidArgument, field below
+/// `path`.
 template <class T>
 base::Status CheckBounds(const T& value, const std::string& path) {
   BoundsVisitor visitor(path);

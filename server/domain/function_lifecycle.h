@@ -6,12 +6,14 @@
 
 namespace sless::domain {
 
-/// A hash of what makes a new revision: source.hash, code_hash, runtime, entrypoint, environment, memory_mb, timeout_sec and
-/// concurrency. Two specs with one hash run the same way; scaling, labels, build_timeout_sec and the source's path are not in it.
-/// Stable over versions of the server: it is stored.
+/// A hash of what makes a new revision: source.hash, code_hash, runtime, entrypoint, environment,
+/// memory_mb, timeout_sec and concurrency. Two specs with one hash run the same way; scaling,
+/// labels, build_timeout_sec and the source's path are not in it. Stable over versions of the
+/// server: it is stored.
 std::string RevisionInput(const api::FunctionSpec& spec);
 
-/// What makes a new build: source.hash, runtime and entrypoint (which is checked by the build). code_hash alone builds nothing.
+/// What makes a new build: source.hash, runtime and entrypoint (which is checked by the build).
+/// code_hash alone builds nothing.
 bool SameBuild(const api::FunctionSpec& a, const api::FunctionSpec& b);
 
 }  // namespace sless::domain

@@ -7,7 +7,9 @@
 namespace sless::domain {
 namespace {
 
-bool IsActive(const api::Run& run) { return run.status.phase == "Pending" || run.status.phase == "Running"; }
+bool IsActive(const api::Run& run) {
+  return run.status.phase == "Pending" || run.status.phase == "Running";
+}
 
 api::JobStatus Follow(api::JobStatus status, const api::Run& run) {
   status.phase = run.status.phase;
@@ -32,35 +34,49 @@ api::JobStatus Blank(const api::JobStatus& before, std::string phase) {
 
 api::JobStatus Keep(const api::Job& job) {
   const auto& before = job.status;
-  if (before.run_id == job.spec.run_id && (before.phase == "Succeeded" || before.phase == "Failed")) return before;
+  if (before.run_id == job.spec.run_id && (before.phase == "Succeeded" || before.phase == "Failed"))
+    return before;
   api::JobStatus status = Blank(before, "Failed");
   status.run_id = job.spec.run_id;
-  status.failure = api::Failure{
-      "RunForgotten", fmt::format("run {} ran before and its record is gone; raise runId to run again", job.spec.run_id), "", 0, {}};
+  status.failure =
+      api::Failure{"RunForgotten",
+                   fmt::format("run {} ran before and its record is gone; raise runId to run again",
+                               job.spec.run_id),
+                   "",
+                   0,
+                   {}};
   return status;
 }
 
 }  // namespace
 
-std::string RunName(std::string_view job, int64_t run_id) { return fmt::format("{}.{}", job, run_id); }
+std::string RunName(std::string_view job, int64_t run_id) {
+  return fmt::format("{}.{}", job, run_id);
+}
 
-JobDecision DecideJob(const api::JobSpec& spec, const api::JobStatus& status, const std::optional<api::Run>& newest) {
+JobDecision DecideJob(const api::JobSpec& spec, const api::JobStatus& status,
+                      const std::optional<api::Run>& newest) {
   const bool active = newest && IsActive(*newest);
   if (spec.run_id == 0) return {JobStep::kSkip, active, ""};
   if (newest && newest->spec.run_id == spec.run_id) return {JobStep::kFollow, false, ""};
 
   const int64_t last = std::max(status.last_run_id, newest ? newest->spec.run_id : 0);
   if (spec.run_id < last) {
-    return {JobStep::kReject, false, fmt::format("runId {} is below the last run, {}; raise it above {} to run again", spec.run_id, last, last)};
+    return {JobStep::kReject, false,
+            fmt::format("runId {} is below the last run, {}; raise it above {} to run again",
+                        spec.run_id, last, last)};
   }
   if (spec.run_id == last) return {JobStep::kKeep, false, ""};
   if (active) {
-    return {JobStep::kWait, false, fmt::format("run {} is still {}", newest->spec.run_id, newest->status.phase == "Running" ? "running" : "waiting")};
+    return {JobStep::kWait, false,
+            fmt::format("run {} is still {}", newest->spec.run_id,
+                        newest->status.phase == "Running" ? "running" : "waiting")};
   }
   return {JobStep::kCreateRun, false, ""};
 }
 
-api::JobStatus NextJobStatus(const JobDecision& decision, const api::Job& job, const std::optional<api::Run>& newest) {
+api::JobStatus NextJobStatus(const JobDecision& decision, const api::Job& job,
+                             const std::optional<api::Run>& newest) {
   api::JobStatus status;
   switch (decision.step) {
     case JobStep::kSkip:

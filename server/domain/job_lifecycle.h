@@ -2,8 +2,9 @@
 
 // What a job does next. Pure: no I/O, no clock, no locks.
 //
-//   runId 0: nothing runs. A raised runId runs once, under the Run object "<job>.<runId>", whose unique name is what keeps it from
-//   running twice. A failed run gets one more attempt only where someone asks for it (RunSpec.maxAttempts is raised).
+//   runId 0: nothing runs. A raised runId runs once, under the Run object "<job>.<runId>", whose
+//   unique name is what keeps it from running twice. A failed run gets one more attempt only where
+//   someone asks for it (RunSpec.maxAttempts is raised).
 
 #include <optional>
 #include <string>
@@ -17,8 +18,9 @@ enum class JobStep {
   kCreateRun,  ///< create the Run object RunName(job, runId); kAlreadyExists is success
   kWait,       ///< a run under an older runId is still active: look again when it ends
   kFollow,     ///< the run under this runId exists: status is its copy
-  kKeep,       ///< it ran before and its Run object is gone: status stays as it is where it tells how that ended, else Failed
-  kReject,     ///< runId is below one that ran: nothing runs, phase Failed, reason RunIdLowered
+  kKeep,    ///< it ran before and its Run object is gone: status stays as it is where it tells how
+            ///< that ended, else Failed
+  kReject,  ///< runId is below one that ran: nothing runs, phase Failed, reason RunIdLowered
 };
 
 struct JobDecision {
@@ -29,10 +31,13 @@ struct JobDecision {
 };
 
 /// `newest` is the job's run with the highest runId, if there is one.
-JobDecision DecideJob(const api::JobSpec& spec, const api::JobStatus& status, const std::optional<api::Run>& newest);
+JobDecision DecideJob(const api::JobSpec& spec, const api::JobStatus& status,
+                      const std::optional<api::Run>& newest);
 
-/// The job's status after `decision`. Changes nothing where nothing changed, so that writing it back is no write.
-api::JobStatus NextJobStatus(const JobDecision& decision, const api::Job& job, const std::optional<api::Run>& newest);
+/// The job's status after `decision`. Changes nothing where nothing changed, so that writing it
+/// back is no write.
+api::JobStatus NextJobStatus(const JobDecision& decision, const api::Job& job,
+                             const std::optional<api::Run>& newest);
 
 /// "<job>.<runId>".
 std::string RunName(std::string_view job, int64_t run_id);

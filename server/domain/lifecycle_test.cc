@@ -14,13 +14,13 @@ using testing::HasSubstr;
 
 struct JobCase {
   const char* name;
-  int64_t wanted;            // spec.runId
-  int64_t last;              // status.lastRunId
-  int64_t newest;            // runId of the newest run, 0 for none
+  int64_t wanted;  // spec.runId
+  int64_t last;    // status.lastRunId
+  int64_t newest;  // runId of the newest run, 0 for none
   const char* newest_phase;
   JobStep step;
   bool cancel;
-  const char* phase;         // of the status afterwards
+  const char* phase;  // of the status afterwards
 };
 class JobTable : public testing::TestWithParam<JobCase> {};
 TEST_P(JobTable, Decides) {
@@ -46,7 +46,11 @@ TEST_P(JobTable, Decides) {
   EXPECT_EQ(status.phase, c.phase);
   EXPECT_EQ(status.observed_generation, 7);
   EXPECT_EQ(status.run_id, c.wanted);
-  EXPECT_EQ(status.last_run_id, std::max(c.last, c.step == JobStep::kFollow || c.step == JobStep::kSkip || c.step == JobStep::kReject ? c.newest : 0));
+  EXPECT_EQ(status.last_run_id,
+            std::max(c.last, c.step == JobStep::kFollow || c.step == JobStep::kSkip ||
+                                     c.step == JobStep::kReject
+                                 ? c.newest
+                                 : 0));
   EXPECT_EQ(status.attempts, c.step == JobStep::kFollow ? 2 : 0);
   EXPECT_EQ(status.result_json, c.step == JobStep::kFollow ? "42" : "");
   // Decided again from what was written, nothing moves.
@@ -55,23 +59,25 @@ TEST_P(JobTable, Decides) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Cases, JobTable,
-    testing::Values(JobCase{"Never", 0, 0, 0, "", JobStep::kSkip, false, "Skipped"}, JobCase{"First", 1, 0, 0, "", JobStep::kCreateRun, false, "Pending"},
-                    JobCase{"FirstIsAnyNumber", 20260101, 0, 0, "", JobStep::kCreateRun, false, "Pending"},
-                    JobCase{"Pending", 1, 0, 1, "Pending", JobStep::kFollow, false, "Pending"},
-                    JobCase{"Running", 1, 1, 1, "Running", JobStep::kFollow, false, "Running"},
-                    JobCase{"Succeeded", 1, 1, 1, "Succeeded", JobStep::kFollow, false, "Succeeded"},
-                    JobCase{"Failed", 1, 1, 1, "Failed", JobStep::kFollow, false, "Failed"},
-                    JobCase{"Raised", 2, 1, 1, "Succeeded", JobStep::kCreateRun, false, "Pending"},
-                    JobCase{"RaisedAfterFailure", 3, 1, 1, "Failed", JobStep::kCreateRun, false, "Pending"},
-                    JobCase{"RaisedWhileRunning", 2, 1, 1, "Running", JobStep::kWait, false, "Pending"},
-                    JobCase{"RaisedWhilePending", 2, 0, 1, "Pending", JobStep::kWait, false, "Pending"},
-                    JobCase{"BackToZero", 0, 5, 5, "Succeeded", JobStep::kSkip, false, "Skipped"},
-                    JobCase{"BackToZeroWhileRunning", 0, 5, 5, "Running", JobStep::kSkip, true, "Skipped"},
-                    JobCase{"ZeroAndBack", 5, 5, 5, "Succeeded", JobStep::kFollow, false, "Succeeded"},
-                    JobCase{"Lowered", 4, 5, 5, "Succeeded", JobStep::kReject, false, "Failed"},
-                    JobCase{"LoweredAfterZero", 3, 5, 0, "", JobStep::kReject, false, "Failed"},
-                    JobCase{"LoweredWhileStatusIsLate", 3, 0, 5, "Running", JobStep::kReject, false, "Failed"},
-                    JobCase{"RunObjectGone", 5, 5, 0, "", JobStep::kKeep, false, "Failed"}),
+    testing::Values(
+        JobCase{"Never", 0, 0, 0, "", JobStep::kSkip, false, "Skipped"},
+        JobCase{"First", 1, 0, 0, "", JobStep::kCreateRun, false, "Pending"},
+        JobCase{"FirstIsAnyNumber", 20260101, 0, 0, "", JobStep::kCreateRun, false, "Pending"},
+        JobCase{"Pending", 1, 0, 1, "Pending", JobStep::kFollow, false, "Pending"},
+        JobCase{"Running", 1, 1, 1, "Running", JobStep::kFollow, false, "Running"},
+        JobCase{"Succeeded", 1, 1, 1, "Succeeded", JobStep::kFollow, false, "Succeeded"},
+        JobCase{"Failed", 1, 1, 1, "Failed", JobStep::kFollow, false, "Failed"},
+        JobCase{"Raised", 2, 1, 1, "Succeeded", JobStep::kCreateRun, false, "Pending"},
+        JobCase{"RaisedAfterFailure", 3, 1, 1, "Failed", JobStep::kCreateRun, false, "Pending"},
+        JobCase{"RaisedWhileRunning", 2, 1, 1, "Running", JobStep::kWait, false, "Pending"},
+        JobCase{"RaisedWhilePending", 2, 0, 1, "Pending", JobStep::kWait, false, "Pending"},
+        JobCase{"BackToZero", 0, 5, 5, "Succeeded", JobStep::kSkip, false, "Skipped"},
+        JobCase{"BackToZeroWhileRunning", 0, 5, 5, "Running", JobStep::kSkip, true, "Skipped"},
+        JobCase{"ZeroAndBack", 5, 5, 5, "Succeeded", JobStep::kFollow, false, "Succeeded"},
+        JobCase{"Lowered", 4, 5, 5, "Succeeded", JobStep::kReject, false, "Failed"},
+        JobCase{"LoweredAfterZero", 3, 5, 0, "", JobStep::kReject, false, "Failed"},
+        JobCase{"LoweredWhileStatusIsLate", 3, 0, 5, "Running", JobStep::kReject, false, "Failed"},
+        JobCase{"RunObjectGone", 5, 5, 0, "", JobStep::kKeep, false, "Failed"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(JobLifecycle, AFinishedStatusOutlivesItsRunObject) {
@@ -122,22 +128,32 @@ TEST(RevisionInput, ChangesWithWhatRunsOnly) {
   EXPECT_EQ(base_input.size(), 64u);
   using Change = std::function<void(api::FunctionSpec&)>;
   std::set<std::string> inputs{base_input};
-  const std::vector<Change> counts = {
-      [](auto& s) { s.source.hash = "x"; },          [](auto& s) { s.code_hash = "x"; },
-      [](auto& s) { s.runtime = "x"; },              [](auto& s) { s.entrypoint = "x"; },
-      [](auto& s) { s.memory_mb = 1; },              [](auto& s) { s.timeout_sec = 1; },
-      [](auto& s) { s.concurrency = 2; },            [](auto& s) { s.environment["A"] = "2"; },
-      [](auto& s) { s.environment.erase("A"); },     [](auto& s) { s.environment = {{"A", "1B2"}}; },
-      [](auto& s) { s.environment = {{"A1", ""}, {"B", "2"}}; }};
+  const std::vector<Change> counts = {[](auto& s) { s.source.hash = "x"; },
+                                      [](auto& s) { s.code_hash = "x"; },
+                                      [](auto& s) { s.runtime = "x"; },
+                                      [](auto& s) { s.entrypoint = "x"; },
+                                      [](auto& s) { s.memory_mb = 1; },
+                                      [](auto& s) { s.timeout_sec = 1; },
+                                      [](auto& s) { s.concurrency = 2; },
+                                      [](auto& s) { s.environment["A"] = "2"; },
+                                      [](auto& s) { s.environment.erase("A"); },
+                                      [](auto& s) {
+                                        s.environment = {{"A", "1B2"}};
+                                      },
+                                      [](auto& s) {
+                                        s.environment = {{"A1", ""}, {"B", "2"}};
+                                      }};
   for (const auto& change : counts) {
     auto spec = base_spec;
     change(spec);
     EXPECT_TRUE(inputs.insert(RevisionInput(spec)).second);
   }
   const std::vector<Change> does_not_count = {
-      [](auto& s) { s.labels["a"] = "b"; },    [](auto& s) { s.replicas = 3; },          [](auto& s) { s.min_replicas = 1; },
-      [](auto& s) { s.max_replicas = 9; },     [](auto& s) { s.idle_timeout_sec = 1; },  [](auto& s) { s.build_timeout_sec = 1; },
-      [](auto& s) { s.source.path = "other"; }, [](auto& s) { s.source.type = "zip"; }, [](auto& s) { s.source.code = "x"; }};
+      [](auto& s) { s.labels["a"] = "b"; },     [](auto& s) { s.replicas = 3; },
+      [](auto& s) { s.min_replicas = 1; },      [](auto& s) { s.max_replicas = 9; },
+      [](auto& s) { s.idle_timeout_sec = 1; },  [](auto& s) { s.build_timeout_sec = 1; },
+      [](auto& s) { s.source.path = "other"; }, [](auto& s) { s.source.type = "zip"; },
+      [](auto& s) { s.source.code = "x"; }};
   for (const auto& change : does_not_count) {
     auto spec = base_spec;
     change(spec);

@@ -17,8 +17,10 @@ using base::Code;
 using base::Err;
 using base::Status;
 
-constexpr std::array<std::string_view, 9> kMethods{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"};
-constexpr size_t kServedMethods = 7;  // TRACE and CONNECT mean something between proxies, not to a function
+constexpr std::array<std::string_view, 9> kMethods{"GET",    "HEAD",    "POST",  "PUT",    "PATCH",
+                                                   "DELETE", "OPTIONS", "TRACE", "CONNECT"};
+constexpr size_t kServedMethods =
+    7;  // TRACE and CONNECT mean something between proxies, not to a function
 constexpr size_t kMaxHttpPath = 512;
 constexpr size_t kMaxAnnotations = 64;
 constexpr size_t kMaxAnnotationKey = 128;
@@ -33,14 +35,16 @@ Status CheckMethods(const std::vector<std::string>& methods) {
   const std::vector<std::string> served(kMethods.begin(), kMethods.begin() + kServedMethods);
   for (size_t i = 0; i < methods.size(); ++i) {
     const std::string path = fmt::format("/spec/http/methods/{}", i);
-    if (std::find(methods.begin(), methods.begin() + static_cast<std::ptrdiff_t>(i), methods[i]) != methods.begin() + static_cast<std::ptrdiff_t>(i)) {
+    if (std::find(methods.begin(), methods.begin() + static_cast<std::ptrdiff_t>(i), methods[i]) !=
+        methods.begin() + static_cast<std::ptrdiff_t>(i)) {
       return Invalid(fmt::format("\"{}\" is listed twice", base::Truncate(methods[i], 20)), path);
     }
     if (std::find(served.begin(), served.end(), methods[i]) != served.end()) continue;
     std::string upper = methods[i];
     for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
     const std::string near = base::Nearest(upper, served);
-    return Invalid(fmt::format("want one of {}, got \"{}\"{}", base::Join(served, ", "), base::Truncate(methods[i], 20),
+    return Invalid(fmt::format("want one of {}, got \"{}\"{}", base::Join(served, ", "),
+                               base::Truncate(methods[i], 20),
                                near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near)),
                    path);
   }
@@ -51,9 +55,13 @@ Status CheckMethods(const std::vector<std::string>& methods) {
 Status CheckHttpPath(const std::string& path) {
   const std::string at = "/spec/http/path";
   const auto wrong = [&](std::string_view why) {
-    return Invalid(fmt::format("want a path like \"/\" or \"/v1/orders\", got \"{}\": {}", base::Truncate(path, 80), why), at);
+    return Invalid(fmt::format("want a path like \"/\" or \"/v1/orders\", got \"{}\": {}",
+                               base::Truncate(path, 80), why),
+                   at);
   };
-  if (path.size() > kMaxHttpPath) return Invalid(fmt::format("a path has at most {} bytes, got {}", kMaxHttpPath, path.size()), at);
+  if (path.size() > kMaxHttpPath)
+    return Invalid(fmt::format("a path has at most {} bytes, got {}", kMaxHttpPath, path.size()),
+                   at);
   if (!path.starts_with('/')) return wrong("it begins with '/'");
   if (path == "/") return base::Ok();
   for (const char c : path) {
@@ -65,7 +73,8 @@ Status CheckHttpPath(const std::string& path) {
     }
   }
   for (const auto& segment : base::Split(std::string_view(path).substr(1), '/')) {
-    if (segment.empty()) return wrong(path.ends_with('/') ? "it does not end with '/'" : "it has \"//\"");
+    if (segment.empty())
+      return wrong(path.ends_with('/') ? "it does not end with '/'" : "it has \"//\"");
     if (segment == "." || segment == "..") return wrong("it has \".\" or \"..\" as a segment");
   }
   return base::Ok();
@@ -87,14 +96,19 @@ Status ValidateMetadata(const api::Metadata& metadata) {
   RETURN_IF_ERROR(CheckLabel("a name", metadata.name, "/metadata/name"));
   const std::string path = "/metadata/annotations";
   if (metadata.annotations.size() > kMaxAnnotations) {
-    return Invalid(fmt::format("at most {} annotations, got {}", kMaxAnnotations, metadata.annotations.size()), path);
+    return Invalid(
+        fmt::format("at most {} annotations, got {}", kMaxAnnotations, metadata.annotations.size()),
+        path);
   }
   for (const auto& [key, value] : metadata.annotations) {
     if (key.empty() || key.size() > kMaxAnnotationKey || !base::IsUtf8(key)) {
-      return Invalid(fmt::format("the key of an annotation is a text of 1 to {} bytes", kMaxAnnotationKey), path);
+      return Invalid(
+          fmt::format("the key of an annotation is a text of 1 to {} bytes", kMaxAnnotationKey),
+          path);
     }
     if (!base::IsUtf8(value)) return Invalid("the value is not valid UTF-8", MemberPath(path, key));
-    RETURN_IF_ERROR(CheckTextSize("the value of an annotation", value, kMaxAnnotationValue, MemberPath(path, key)));
+    RETURN_IF_ERROR(CheckTextSize("the value of an annotation", value, kMaxAnnotationValue,
+                                  MemberPath(path, key)));
   }
   return base::Ok();
 }
@@ -103,10 +117,14 @@ Status ValidateTrigger(const api::TriggerSpec& spec) {
   RETURN_IF_ERROR(CheckBounds(spec, "/spec"));
   RETURN_IF_ERROR(CheckLabel("the name of a function", spec.function, "/spec/function"));
   const bool is_http = spec.type == "http";
-  if (is_http && !spec.http) return Invalid("a trigger of type \"http\" needs its settings under http", "/spec/http");
-  if (!is_http && !spec.cron) return Invalid("a trigger of type \"cron\" needs its settings under cron", "/spec/cron");
-  if (is_http && spec.cron) return Invalid("a trigger of type \"http\" has no cron settings", "/spec/cron");
-  if (!is_http && spec.http) return Invalid("a trigger of type \"cron\" has no http settings", "/spec/http");
+  if (is_http && !spec.http)
+    return Invalid("a trigger of type \"http\" needs its settings under http", "/spec/http");
+  if (!is_http && !spec.cron)
+    return Invalid("a trigger of type \"cron\" needs its settings under cron", "/spec/cron");
+  if (is_http && spec.cron)
+    return Invalid("a trigger of type \"http\" has no cron settings", "/spec/cron");
+  if (!is_http && spec.http)
+    return Invalid("a trigger of type \"cron\" has no http settings", "/spec/http");
   if (!is_http) return CheckCron(*spec.cron);
   RETURN_IF_ERROR(CheckMethods(spec.http->methods));
   return CheckHttpPath(spec.http->path);
@@ -120,17 +138,20 @@ Status ValidateJob(const api::JobSpec& spec) {
 
 Status ValidateTriggerUpdate(const api::TriggerSpec& before, const api::TriggerSpec& after) {
   if (before.type == after.type) return base::Ok();
-  return Err(Code::kFailedPrecondition,
-             fmt::format("a trigger keeps its type, which is \"{}\"; delete it and make a new one of type \"{}\"", before.type,
-                         base::Truncate(after.type, 20)),
-             "/spec/type", "TypeChanged");
+  return Err(
+      Code::kFailedPrecondition,
+      fmt::format(
+          "a trigger keeps its type, which is \"{}\"; delete it and make a new one of type \"{}\"",
+          before.type, base::Truncate(after.type, 20)),
+      "/spec/type", "TypeChanged");
 }
 
 Status ValidateJobUpdate(const api::JobStatus& status, const api::JobSpec& after) {
   if (after.run_id == 0 || after.run_id >= status.last_run_id) return base::Ok();
   return Err(Code::kFailedPrecondition,
-             fmt::format("runId was lowered to {}, but the last run was {}; raise it above {} to run again, or set 0 to run nothing", after.run_id,
-                         status.last_run_id, status.last_run_id),
+             fmt::format("runId was lowered to {}, but the last run was {}; raise it above {} to "
+                         "run again, or set 0 to run nothing",
+                         after.run_id, status.last_run_id, status.last_run_id),
              "/spec/runId", "RunIdLowered");
 }
 

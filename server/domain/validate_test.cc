@@ -152,33 +152,52 @@ TEST_P(ValidateHttpTest, Rule) {
 INSTANTIATE_TEST_SUITE_P(
     Cases, ValidateHttpTest,
     testing::Values(
-        Case<T>{"Good", [](T&) {}, "", ""}, Case<T>{"Root", [](T& s) { s.http = api::HttpSpec{}; }, "", ""},
-        Case<T>{"TypeNone", [](T& s) { s.type = ""; }, "/spec/type", "want one of \"http\", \"cron\""},
+        Case<T>{"Good", [](T&) {}, "", ""},
+        Case<T>{"Root", [](T& s) { s.http = api::HttpSpec{}; }, "", ""},
+        Case<T>{"TypeNone", [](T& s) { s.type = ""; }, "/spec/type",
+                "want one of \"http\", \"cron\""},
         Case<T>{"TypeTypo", [](T& s) { s.type = "htp"; }, "/spec/type", "did you mean \"http\"?"},
         Case<T>{"NoHttp", [](T& s) { s.http.reset(); }, "/spec/http", "needs its settings"},
-        Case<T>{"CronToo", [](T& s) { s.cron = GoodCron().cron; }, "/spec/cron", "has no cron settings"},
+        Case<T>{"CronToo", [](T& s) { s.cron = GoodCron().cron; }, "/spec/cron",
+                "has no cron settings"},
         Case<T>{"CronType", [](T& s) { s.type = "cron"; }, "/spec/cron", "needs its settings"},
         Case<T>{"Function", [](T& s) { s.function = "Hello"; }, "/spec/function", "DNS label"},
         Case<T>{"FunctionNone", [](T& s) { s.function = ""; }, "/spec/function", "DNS label"},
-        Case<T>{"Auth", [](T& s) { s.http->auth = "basic"; }, "/spec/http/auth", "\"none\", \"token\""},
-        Case<T>{"MethodLower", [](T& s) { s.http->methods = {"GET", "post"}; }, "/spec/http/methods/1", "did you mean \"POST\"?"},
-        Case<T>{"MethodUnknown", [](T& s) { s.http->methods = {"BREW!!!!"}; }, "/spec/http/methods/0", "want one of GET"},
-        Case<T>{"MethodConnect", [](T& s) { s.http->methods = {"CONNECT"}; }, "/spec/http/methods/0", "want one of"},
-        Case<T>{"MethodTwice", [](T& s) { s.http->methods = {"GET", "PUT", "GET"}; }, "/spec/http/methods/2", "listed twice"},
+        Case<T>{"Auth", [](T& s) { s.http->auth = "basic"; }, "/spec/http/auth",
+                "\"none\", \"token\""},
+        Case<T>{"MethodLower",
+                [](T& s) {
+                  s.http->methods = {"GET", "post"};
+                },
+                "/spec/http/methods/1", "did you mean \"POST\"?"},
+        Case<T>{"MethodUnknown", [](T& s) { s.http->methods = {"BREW!!!!"}; },
+                "/spec/http/methods/0", "want one of GET"},
+        Case<T>{"MethodConnect", [](T& s) { s.http->methods = {"CONNECT"}; },
+                "/spec/http/methods/0", "want one of"},
+        Case<T>{"MethodTwice",
+                [](T& s) {
+                  s.http->methods = {"GET", "PUT", "GET"};
+                },
+                "/spec/http/methods/2", "listed twice"},
         Case<T>{"PathEmpty", [](T& s) { s.http->path = ""; }, "/spec/http/path", "begins with '/'"},
-        Case<T>{"PathRelative", [](T& s) { s.http->path = "a"; }, "/spec/http/path", "begins with '/'"},
+        Case<T>{"PathRelative", [](T& s) { s.http->path = "a"; }, "/spec/http/path",
+                "begins with '/'"},
         Case<T>{"PathDouble", [](T& s) { s.http->path = "/a//b"; }, "/spec/http/path", "\"//\""},
         Case<T>{"PathDoubleOnly", [](T& s) { s.http->path = "//"; }, "/spec/http/path", "'/'"},
-        Case<T>{"PathEnd", [](T& s) { s.http->path = "/a/"; }, "/spec/http/path", "does not end with '/'"},
+        Case<T>{"PathEnd", [](T& s) { s.http->path = "/a/"; }, "/spec/http/path",
+                "does not end with '/'"},
         Case<T>{"PathUp", [](T& s) { s.http->path = "/a/../b"; }, "/spec/http/path", "\"..\""},
         Case<T>{"PathDot", [](T& s) { s.http->path = "/."; }, "/spec/http/path", "\".\""},
         Case<T>{"PathDotsInName", [](T& s) { s.http->path = "/a..b/.well-known"; }, "", ""},
         Case<T>{"PathPercent", [](T& s) { s.http->path = "/a%2e"; }, "/spec/http/path", "percent"},
         Case<T>{"PathQuery", [](T& s) { s.http->path = "/a?b"; }, "/spec/http/path", "query"},
         Case<T>{"PathBlank", [](T& s) { s.http->path = "/a b"; }, "/spec/http/path", "unencoded"},
-        Case<T>{"PathBackslash", [](T& s) { s.http->path = "/a\\b"; }, "/spec/http/path", "unencoded"},
-        Case<T>{"PathNul", [](T& s) { s.http->path = std::string("/a\0b", 4); }, "/spec/http/path", "unencoded"},
-        Case<T>{"PathLong", [](T& s) { s.http->path = "/" + std::string(512, 'a'); }, "/spec/http/path", "at most 512"}),
+        Case<T>{"PathBackslash", [](T& s) { s.http->path = "/a\\b"; }, "/spec/http/path",
+                "unencoded"},
+        Case<T>{"PathNul", [](T& s) { s.http->path = std::string("/a\0b", 4); }, "/spec/http/path",
+                "unencoded"},
+        Case<T>{"PathLong", [](T& s) { s.http->path = "/" + std::string(512, 'a'); },
+                "/spec/http/path", "at most 512"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 class ValidateCronTest : public testing::TestWithParam<Case<T>> {};
@@ -189,15 +208,26 @@ TEST_P(ValidateCronTest, Rule) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Cases, ValidateCronTest,
-    testing::Values(Case<T>{"Good", [](T&) {}, "", ""}, Case<T>{"NoPayload", [](T& s) { s.cron->payload = ""; }, "", ""},
-                    Case<T>{"Schedule", [](T& s) { s.cron->schedule = "61 * * * *"; }, "/spec/cron/schedule", "\"minute\""},
-                    Case<T>{"ScheduleNone", [](T& s) { s.cron->schedule = ""; }, "/spec/cron/schedule", "5 fields"},
-                    Case<T>{"Zone", [](T& s) { s.cron->timezone = "Europe/Berln"; }, "/spec/cron/timezone", "did you mean"},
-                    Case<T>{"Payload", [](T& s) { s.cron->payload = "{"; }, "/spec/cron/payload", "not valid JSON"},
-                    Case<T>{"PayloadLarge", [](T& s) { s.cron->payload = '"' + std::string(256 * 1024, 'x') + '"'; }, "/spec/cron/payload", "262144"},
-                    Case<T>{"Overlap", [](T& s) { s.cron->overlap = "alow"; }, "/spec/cron/overlap", "did you mean \"allow\"?"},
-                    Case<T>{"Misfire", [](T& s) { s.cron->misfire = "twice"; }, "/spec/cron/misfire", "\"skip\", \"once\", \"all\""},
-                    Case<T>{"HttpToo", [](T& s) { s.http = api::HttpSpec{}; }, "/spec/http", "has no http settings"}),
+    testing::Values(Case<T>{"Good", [](T&) {}, "", ""},
+                    Case<T>{"NoPayload", [](T& s) { s.cron->payload = ""; }, "", ""},
+                    Case<T>{"Schedule", [](T& s) { s.cron->schedule = "61 * * * *"; },
+                            "/spec/cron/schedule", "\"minute\""},
+                    Case<T>{"ScheduleNone", [](T& s) { s.cron->schedule = ""; },
+                            "/spec/cron/schedule", "5 fields"},
+                    Case<T>{"Zone", [](T& s) { s.cron->timezone = "Europe/Berln"; },
+                            "/spec/cron/timezone", "did you mean"},
+                    Case<T>{"Payload", [](T& s) { s.cron->payload = "{"; }, "/spec/cron/payload",
+                            "not valid JSON"},
+                    Case<T>{
+                        "PayloadLarge",
+                        [](T& s) { s.cron->payload = '"' + std::string(256 * 1024, 'x') + '"'; },
+                        "/spec/cron/payload", "262144"},
+                    Case<T>{"Overlap", [](T& s) { s.cron->overlap = "alow"; }, "/spec/cron/overlap",
+                            "did you mean \"allow\"?"},
+                    Case<T>{"Misfire", [](T& s) { s.cron->misfire = "twice"; },
+                            "/spec/cron/misfire", "\"skip\", \"once\", \"all\""},
+                    Case<T>{"HttpToo", [](T& s) { s.http = api::HttpSpec{}; }, "/spec/http",
+                            "has no http settings"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 using J = api::JobSpec;
@@ -207,16 +237,21 @@ TEST_P(ValidateJobTest, Rule) {
   GetParam().change(spec);
   Expect(ValidateJob(spec), GetParam());
 }
-INSTANTIATE_TEST_SUITE_P(Cases, ValidateJobTest,
-                         testing::Values(Case<J>{"Good", [](J&) {}, "", ""}, Case<J>{"Scalar", [](J& s) { s.event_json = "1"; }, "", ""},
-                                         Case<J>{"Function", [](J& s) { s.function = "a/b"; }, "/spec/function", "DNS label"},
-                                         Case<J>{"Event", [](J& s) { s.event_json = "{\"a\":}"; }, "/spec/eventJson", "line 1, column"},
-                                         Case<J>{"EventNone", [](J& s) { s.event_json = ""; }, "/spec/eventJson", "empty"},
-                                         Case<J>{"EventDeep", [](J& s) { s.event_json = std::string(5000, '['); }, "/spec/eventJson", "nested"},
-                                         Case<J>{"RunId", [](J& s) { s.run_id = -1; }, "/spec/runId", "at least 0, got -1"},
-                                         Case<J>{"Wait", [](J& s) { s.wait_timeout_sec = 0; }, "/spec/waitTimeoutSec", "86400"},
-                                         Case<J>{"Retries", [](J& s) { s.max_retries = 11; }, "/spec/maxRetries", "from 0 to 10"}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Cases, ValidateJobTest,
+    testing::Values(
+        Case<J>{"Good", [](J&) {}, "", ""},
+        Case<J>{"Scalar", [](J& s) { s.event_json = "1"; }, "", ""},
+        Case<J>{"Function", [](J& s) { s.function = "a/b"; }, "/spec/function", "DNS label"},
+        Case<J>{"Event", [](J& s) { s.event_json = "{\"a\":}"; }, "/spec/eventJson",
+                "line 1, column"},
+        Case<J>{"EventNone", [](J& s) { s.event_json = ""; }, "/spec/eventJson", "empty"},
+        Case<J>{"EventDeep", [](J& s) { s.event_json = std::string(5000, '['); }, "/spec/eventJson",
+                "nested"},
+        Case<J>{"RunId", [](J& s) { s.run_id = -1; }, "/spec/runId", "at least 0, got -1"},
+        Case<J>{"Wait", [](J& s) { s.wait_timeout_sec = 0; }, "/spec/waitTimeoutSec", "86400"},
+        Case<J>{"Retries", [](J& s) { s.max_retries = 11; }, "/spec/maxRetries", "from 0 to 10"}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 using M = api::Metadata;
 class ValidateMetadataTest : public testing::TestWithParam<Case<M>> {};
@@ -229,25 +264,30 @@ TEST_P(ValidateMetadataTest, Rule) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Cases, ValidateMetadataTest,
-    testing::Values(Case<M>{"Good", [](M& m) { m.annotations[std::string(api::kCreatingAnnotation)] = "true"; }, "", ""},
-                    Case<M>{"Name", [](M& m) { m.name = "Hello_World"; }, "/metadata/name", "DNS label"},
-                    Case<M>{"NameNone", [](M& m) { m.name = ""; }, "/metadata/name", "DNS label"},
-                    Case<M>{"NameLong", [](M& m) { m.name = std::string(64, 'a'); }, "/metadata/name", "63"},
-                    Case<M>{"Name63", [](M& m) { m.name = std::string(63, 'a'); }, "", ""},
-                    Case<M>{"Namespace", [](M& m) { m.ns = "_system"; }, "/metadata/namespace", "DNS label"},
-                    Case<M>{"AnnotationKey", [](M& m) { m.annotations[""] = ""; }, "/metadata/annotations", "1 to 128"},
-                    Case<M>{"AnnotationValue", [](M& m) { m.annotations["a"] = std::string(5000, 'x'); }, "/metadata/annotations/a", "4096"},
-                    Case<M>{"AnnotationMany",
-                            [](M& m) {
-                              for (int i = 0; i < 65; ++i) m.annotations["a" + std::to_string(i)] = "";
-                            },
-                            "/metadata/annotations", "at most 64"}),
+    testing::Values(
+        Case<M>{"Good", [](M& m) { m.annotations[std::string(api::kCreatingAnnotation)] = "true"; },
+                "", ""},
+        Case<M>{"Name", [](M& m) { m.name = "Hello_World"; }, "/metadata/name", "DNS label"},
+        Case<M>{"NameNone", [](M& m) { m.name = ""; }, "/metadata/name", "DNS label"},
+        Case<M>{"NameLong", [](M& m) { m.name = std::string(64, 'a'); }, "/metadata/name", "63"},
+        Case<M>{"Name63", [](M& m) { m.name = std::string(63, 'a'); }, "", ""},
+        Case<M>{"Namespace", [](M& m) { m.ns = "_system"; }, "/metadata/namespace", "DNS label"},
+        Case<M>{"AnnotationKey", [](M& m) { m.annotations[""] = ""; }, "/metadata/annotations",
+                "1 to 128"},
+        Case<M>{"AnnotationValue", [](M& m) { m.annotations["a"] = std::string(5000, 'x'); },
+                "/metadata/annotations/a", "4096"},
+        Case<M>{"AnnotationMany",
+                [](M& m) {
+                  for (int i = 0; i < 65; ++i) m.annotations["a" + std::to_string(i)] = "";
+                },
+                "/metadata/annotations", "at most 64"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ValidateTriggerUpdateTest, KeepsItsType) {
   EXPECT_THAT(ValidateTriggerUpdate(GoodHttp(), GoodHttp()), IsOk());
   const auto changed = ValidateTriggerUpdate(GoodHttp(), GoodCron());
-  EXPECT_THAT(changed, IsError(Code::kFailedPrecondition, HasSubstr("keeps its type, which is \"http\"")));
+  EXPECT_THAT(changed,
+              IsError(Code::kFailedPrecondition, HasSubstr("keeps its type, which is \"http\"")));
   EXPECT_EQ(changed.error().field, "/spec/type");
 }
 
@@ -261,7 +301,8 @@ TEST(ValidateJobUpdateTest, TheRunIdIsNotLowered) {
   }
   spec.run_id = 4;
   const auto lowered = ValidateJobUpdate(status, spec);
-  EXPECT_THAT(lowered, IsError(Code::kFailedPrecondition, HasSubstr("lowered to 4, but the last run was 5")));
+  EXPECT_THAT(lowered, IsError(Code::kFailedPrecondition,
+                               HasSubstr("lowered to 4, but the last run was 5")));
   EXPECT_EQ(lowered.error().field, "/spec/runId");
 }
 

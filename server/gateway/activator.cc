@@ -33,16 +33,22 @@ Slot& Slot::operator=(Slot&& other) noexcept {
 }
 
 void Slot::Release() {
-  if (auto* owner = std::exchange(owner_, nullptr)) owner->Release(*function_, *pool_, replica_, false);
+  if (auto* owner = std::exchange(owner_, nullptr))
+    owner->Release(*function_, *pool_, replica_, false);
 }
 
 void Slot::Suspect() {
-  if (auto* owner = std::exchange(owner_, nullptr)) owner->Release(*function_, *pool_, replica_, true);
+  if (auto* owner = std::exchange(owner_, nullptr))
+    owner->Release(*function_, *pool_, replica_, true);
 }
 
-Activator::Activator(Deps deps) : deps_(deps), table_(std::make_shared<const Table>()), restoring_(deps.options.restoring) {
-  // Not by `this`: a change that is told on another thread may still be on its way when the activator ends.
-  deps_.runtime.OnChange([desk = desk_](const runtime::RevisionKey& key) { desk->Poke({key.ns, key.name}); });
+Activator::Activator(Deps deps)
+    : deps_(deps), table_(std::make_shared<const Table>()), restoring_(deps.options.restoring) {
+  // Not by `this`: a change that is told on another thread may still be on its way when the
+  // activator ends.
+  deps_.runtime.OnChange([desk = desk_](const runtime::RevisionKey& key) {
+    desk->Poke({key.ns, key.name});
+  });
   keeper_ = std::jthread([this](std::stop_token stop) { Keep(std::move(stop)); });
 }
 
@@ -76,7 +82,8 @@ std::shared_ptr<const FunctionRoute> Activator::Route(FunctionState& function) {
   return function.removed ? nullptr : function.route;
 }
 
-std::shared_ptr<FunctionState> Activator::Edit(const std::string& ns, const std::string& name, bool create) {
+std::shared_ptr<FunctionState> Activator::Edit(const std::string& ns, const std::string& name,
+                                               bool create) {
   std::lock_guard lock(edit_);
   const auto table = table_.load();
   const auto it = table->find(Key(ns, name));
@@ -92,7 +99,8 @@ std::shared_ptr<FunctionState> Activator::Edit(const std::string& ns, const std:
   return it == table->end() ? nullptr : it->second;
 }
 
-base::Result<Prepared> Activator::Prepare(const runtime::RevisionKey& revision, const runtime::ReplicaSpec& spec,
+base::Result<Prepared> Activator::Prepare(const runtime::RevisionKey& revision,
+                                          const runtime::ReplicaSpec& spec,
                                           const Scaling& scaling) {
   const auto function = Edit(revision.ns, revision.name, true);
   Prepared prepared;
@@ -182,7 +190,11 @@ void Activator::Remove(const std::string& ns, const std::string& name) {
     std::lock_guard lock(function->mutex);
     function->removed = true;
     pools.swap(function->pools);
-    FailWaiters(*function, {Code::kNotFound, fmt::format("function {}/{} was deleted", ns, name), "", "NoSuchFunction", {}});
+    FailWaiters(*function, {Code::kNotFound,
+                            fmt::format("function {}/{} was deleted", ns, name),
+                            "",
+                            "NoSuchFunction",
+                            {}});
   }
   // The runners drain: calls that run end within the runtime's grace time.
   for (const auto& [number, pool] : pools) StopRevision(pool->key, pool->spec);
@@ -202,21 +214,29 @@ void Activator::OnChange(std::function<void(const std::string&, const std::strin
 
 std::optional<base::Error> Activator::WhyNot(const FunctionState& f, base::SteadyPoint now) const {
   if (stopping_) return Unavailable("the server is stopping", "Stopping");
-  if (f.removed) return base::Error{Code::kNotFound, fmt::format("function {} was deleted", f.Id()), "", "NoSuchFunction", {}};
+  if (f.removed)
+    return base::Error{
+        Code::kNotFound, fmt::format("function {} was deleted", f.Id()), "", "NoSuchFunction", {}};
   if (f.route && f.route->switched_off) {
-    return Unavailable(fmt::format("function {} is switched off (replicas = 0)", f.Id()), "SwitchedOff");
+    return Unavailable(fmt::format("function {} is switched off (replicas = 0)", f.Id()),
+                       "SwitchedOff");
   }
   if (!f.serving) {
     const bool said = f.route && !f.route->not_ready_reason.empty();
-    return Unavailable(fmt::format("function {} does not serve yet: {}", f.Id(), said ? f.route->not_ready_reason : "it is being built"),
+    return Unavailable(fmt::format("function {} does not serve yet: {}", f.Id(),
+                                   said ? f.route->not_ready_reason : "it is being built"),
                        "NotReady");
   }
   if (!f.serving->CrashLoops(now)) return std::nullopt;
   if (f.serving->ensure_error) {
-    return Unavailable(fmt::format("function {} cannot be started: {}", f.Id(), f.serving->ensure_error->message), "StartFailed");
+    return Unavailable(
+        fmt::format("function {} cannot be started: {}", f.Id(), f.serving->ensure_error->message),
+        "StartFailed");
   }
   const auto& failure = *f.serving->failure;
-  auto error = Unavailable(fmt::format("function {} does not start: {}", f.Id(), f.CurrentLoad(now).note), failure.reason);
+  auto error =
+      Unavailable(fmt::format("function {} does not start: {}", f.Id(), f.CurrentLoad(now).note),
+                  failure.reason);
   error.source = {failure.file, static_cast<int>(failure.line), failure.log_tail};
   return error;
 }
@@ -224,12 +244,18 @@ std::optional<base::Error> Activator::WhyNot(const FunctionState& f, base::Stead
 base::Error Activator::TimeoutError(const FunctionState& f) const {
   const auto limit = f.serving ? ColdStartLimit(f.serving->spec).count() : 10;
   if (f.serving && f.serving->Ready() > 0) {
-    return Unavailable(fmt::format("function {}: all {} replicas were busy for {} s (concurrency {}, at most {} replicas)", f.Id(),
-                                   f.serving->Ready(), limit, f.serving->spec.concurrency, f.route->scaling.max_replicas),
-                       "Saturated");
+    return Unavailable(
+        fmt::format(
+            "function {}: all {} replicas were busy for {} s (concurrency {}, at most {} replicas)",
+            f.Id(), f.serving->Ready(), limit, f.serving->spec.concurrency,
+            f.route->scaling.max_replicas),
+        "Saturated");
   }
-  std::string message = fmt::format("function {}: no replica became ready within {} s", f.Id(), limit);
-  if (f.serving && f.serving->failure) message += fmt::format("; last failure: {}: {}", f.serving->failure->reason, f.serving->failure->message);
+  std::string message =
+      fmt::format("function {}: no replica became ready within {} s", f.Id(), limit);
+  if (f.serving && f.serving->failure)
+    message += fmt::format("; last failure: {}: {}", f.serving->failure->reason,
+                           f.serving->failure->message);
   return Unavailable(std::move(message), "ColdStartTimeout");
 }
 
@@ -248,7 +274,8 @@ bool Activator::TakeSlot(FunctionState& function, Waiter& waiter, base::SteadyPo
 
 void Activator::Grant(FunctionState& function) {
   const auto now = deps_.clock.Steady();
-  while (function.serving && !function.waiters.empty() && TakeSlot(function, *function.waiters.front(), now)) {
+  while (function.serving && !function.waiters.empty() &&
+         TakeSlot(function, *function.waiters.front(), now)) {
     function.waiters.front()->signal->Set();
     function.waiters.pop_front();
   }
@@ -263,7 +290,8 @@ void Activator::FailWaiters(FunctionState& function, const base::Error& error) {
   function.waiters.clear();
 }
 
-void Activator::Release(FunctionState& function, Pool& pool, const std::string& replica, bool suspect) {
+void Activator::Release(FunctionState& function, Pool& pool, const std::string& replica,
+                        bool suspect) {
   bool poke = suspect;
   {
     std::lock_guard lock(function.mutex);
@@ -284,7 +312,8 @@ void Activator::Release(FunctionState& function, Pool& pool, const std::string& 
   if (poke) Poke({function.ns, function.name});
 }
 
-http::Task<base::Result<Slot>> Activator::Acquire(boost::asio::any_io_executor executor, std::shared_ptr<FunctionState> function,
+http::Task<base::Result<Slot>> Activator::Acquire(boost::asio::any_io_executor executor,
+                                                  std::shared_ptr<FunctionState> function,
                                                   std::stop_token gone) {
   const auto began = std::chrono::steady_clock::now();
   auto waiter = std::make_shared<Waiter>();
@@ -299,7 +328,8 @@ http::Task<base::Result<Slot>> Activator::Acquire(boost::asio::any_io_executor e
       co_return Slot(this, function, waiter->pool, waiter->replica, waiter->endpoint);
     }
     if (function->waiters.size() >= deps_.options.max_waiting) {
-      co_return base::Err(Unavailable(fmt::format("function {}: {} calls wait already", function->Id(), function->waiters.size()),
+      co_return base::Err(Unavailable(fmt::format("function {}: {} calls wait already",
+                                                  function->Id(), function->waiters.size()),
                                       "TooManyWaiting"));
     }
     cold = function->serving->Ready() == 0;
@@ -320,13 +350,17 @@ http::Task<base::Result<Slot>> Activator::Acquire(boost::asio::any_io_executor e
       const bool late = std::chrono::steady_clock::now() >= until;
       if (!late && !gone.stop_requested()) continue;
       std::erase(function->waiters, waiter);
-      waiter->error = late ? TimeoutError(*function) : base::Error{Code::kCancelled, "the caller is gone", "", "", {}};
+      waiter->error = late ? TimeoutError(*function)
+                           : base::Error{Code::kCancelled, "the caller is gone", "", "", {}};
       done = true;
     }
   }
   if (cold) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    deps_.metrics.Counters("sless_cold_starts_total", "Calls that waited for a first replica", {"function"}).With({function->Id()}).Add();
+    deps_.metrics
+        .Counters("sless_cold_starts_total", "Calls that waited for a first replica", {"function"})
+        .With({function->Id()})
+        .Add();
     deps_.metrics.Histograms("sless_cold_start_wait_seconds", "How long they waited", {"function"})
         .With({function->Id()})
         .Observe(took.count());

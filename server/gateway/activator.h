@@ -1,6 +1,7 @@
 #pragma once
 
-// Slots on ready replicas, waiting for them, and how many replicas run. Include in .cc files only (coroutines).
+// Slots on ready replicas, waiting for them, and how many replicas run. Include in .cc files only
+// (coroutines).
 
 #include <condition_variable>
 #include <functional>
@@ -23,16 +24,20 @@ class Activator;
 class Slot {
  public:
   Slot() = default;
-  Slot(Activator* owner, std::shared_ptr<FunctionState> function, std::shared_ptr<Pool> pool, std::string replica,
-       std::string endpoint)
-      : owner_(owner), function_(std::move(function)), pool_(std::move(pool)), replica_(std::move(replica)),
+  Slot(Activator* owner, std::shared_ptr<FunctionState> function, std::shared_ptr<Pool> pool,
+       std::string replica, std::string endpoint)
+      : owner_(owner),
+        function_(std::move(function)),
+        pool_(std::move(pool)),
+        replica_(std::move(replica)),
         endpoint_(std::move(endpoint)) {}
   Slot(Slot&& other) noexcept { *this = std::move(other); }
   Slot& operator=(Slot&& other) noexcept;
   ~Slot() { Release(); }
 
   void Release();
-  /// The replica takes no calls any more (refused, drains, died): none is sent to it until the runtime says that it is ready again.
+  /// The replica takes no calls any more (refused, drains, died): none is sent to it until the
+  /// runtime says that it is ready again.
   void Suspect();
   const std::string& endpoint() const { return endpoint_; }
   int64_t revision() const { return pool_->key.revision; }
@@ -46,8 +51,8 @@ class Slot {
   std::string endpoint_;
 };
 
-/// Thread safety: all methods from any thread. One thread of its own, the keeper, makes every call to the runtime; nothing is locked
-/// while it does.
+/// Thread safety: all methods from any thread. One thread of its own, the keeper, makes every call
+/// to the runtime; nothing is locked while it does.
 class Activator {
  public:
   struct Deps {
@@ -63,7 +68,8 @@ class Activator {
   ~Activator();
 
   // Serving, see serving.h.
-  base::Result<Prepared> Prepare(const runtime::RevisionKey& revision, const runtime::ReplicaSpec& spec, const Scaling& scaling);
+  base::Result<Prepared> Prepare(const runtime::RevisionKey& revision,
+                                 const runtime::ReplicaSpec& spec, const Scaling& scaling);
   void Abandon(const runtime::RevisionKey& revision);
   void Publish(FunctionRoute route);
   void Remove(const std::string& ns, const std::string& name);
@@ -75,10 +81,12 @@ class Activator {
   /// The published route of a function; null where it was removed.
   static std::shared_ptr<const FunctionRoute> Route(FunctionState& function);
 
-  /// A slot of the revision that serves now. Waits in order of arrival, at most min(max(timeout_sec, 10), 60) seconds.
-  /// Errors: kNotFound removed; kCancelled `gone`; kUnavailable with reason SwitchedOff, NotReady, TooManyWaiting, ColdStartTimeout,
-  /// Saturated, Stopping, or that of the replica's failure.
-  http::Task<base::Result<Slot>> Acquire(boost::asio::any_io_executor executor, std::shared_ptr<FunctionState> function,
+  /// A slot of the revision that serves now. Waits in order of arrival, at most
+  /// min(max(timeout_sec, 10), 60) seconds. Errors: kNotFound removed; kCancelled `gone`;
+  /// kUnavailable with reason SwitchedOff, NotReady, TooManyWaiting, ColdStartTimeout, Saturated,
+  /// Stopping, or that of the replica's failure.
+  http::Task<base::Result<Slot>> Acquire(boost::asio::any_io_executor executor,
+                                         std::shared_ptr<FunctionState> function,
                                          std::stop_token gone);
   void Restored() { restoring_ = false; }
   bool restoring() const { return restoring_; }
@@ -102,10 +110,13 @@ class Activator {
   void Keep(std::stop_token stop);
   void StopLeavers();
   base::SteadyPoint Step(const std::shared_ptr<FunctionState>& function);
-  std::vector<Order> Plan(const std::shared_ptr<FunctionState>& function, base::SteadyPoint now, base::SteadyPoint& due);
-  static int PlanServing(FunctionState& function, base::SteadyPoint now, base::SteadyPoint& due, std::string& retire);
+  std::vector<Order> Plan(const std::shared_ptr<FunctionState>& function, base::SteadyPoint now,
+                          base::SteadyPoint& due);
+  static int PlanServing(FunctionState& function, base::SteadyPoint now, base::SteadyPoint& due,
+                         std::string& retire);
   void Carry(FunctionState& function, const Order& order);
-  void StartProbe(std::shared_ptr<FunctionState> function, std::shared_ptr<Pool> pool, std::string endpoint);
+  void StartProbe(std::shared_ptr<FunctionState> function, std::shared_ptr<Pool> pool,
+                  std::string endpoint);
   static http::Task<bool> Probe(std::unique_ptr<http::UpstreamCall> call);
   void Tell(FunctionState& function);
   void Grant(FunctionState& function);
@@ -116,8 +127,8 @@ class Activator {
   void Release(FunctionState& function, Pool& pool, const std::string& replica, bool suspect);
 
   Deps deps_;
-  std::atomic<std::shared_ptr<const Table>> table_;   ///< published and prepared functions
-  std::mutex edit_;                                   ///< one writer of table_ at a time
+  std::atomic<std::shared_ptr<const Table>> table_;  ///< published and prepared functions
+  std::mutex edit_;                                  ///< one writer of table_ at a time
   std::mutex callback_mutex_;
   std::function<void(const std::string&, const std::string&)> callback_;
   std::atomic<bool> restoring_{false};

@@ -49,11 +49,14 @@ base::Result<EventResult> ParseAnswer(std::string_view body) {
 
 }  // namespace
 
-http::Task<base::Result<EventResult>> GatewayImpl::CallEvent(boost::asio::any_io_executor executor, EventCall call, std::stop_token gone) {
+http::Task<base::Result<EventResult>> GatewayImpl::CallEvent(boost::asio::any_io_executor executor,
+                                                             EventCall call, std::stop_token gone) {
   const auto began = std::chrono::steady_clock::now();
   const auto function = co_await FindOrWait(executor, call.ns, call.function);
   if (!function) {
-    co_return base::Err(Code::kNotFound, fmt::format("there is no function {}/{}", call.ns, call.function), "", "NoSuchFunction");
+    co_return base::Err(Code::kNotFound,
+                        fmt::format("there is no function {}/{}", call.ns, call.function), "",
+                        "NoSuchFunction");
   }
   http::Headers headers;
   headers.Add("Content-Type", "application/json");
@@ -61,18 +64,24 @@ http::Task<base::Result<EventResult>> GatewayImpl::CallEvent(boost::asio::any_io
   headers.Add("X-Sless-Source", call.source);
   const Outgoing out{"POST", "/event", std::move(headers), call.event_json};
   auto attempt = co_await Send(executor, function, out, gone);
-  const auto count = [&](std::string_view outcome) { Count(function->Id(), call.source, outcome, began); };
+  const auto count = [&](std::string_view outcome) {
+    Count(function->Id(), call.source, outcome, began);
+  };
   if (!attempt) {
-    count(attempt.error().reason.empty() ? base::CodeName(attempt.error().code) : attempt.error().reason);
+    count(attempt.error().reason.empty() ? base::CodeName(attempt.error().code)
+                                         : attempt.error().reason);
     co_return base::Err(attempt.error());
   }
   std::string body;
   for (;;) {
     const auto piece = co_await attempt->call->ReadBody();
-    if (!piece) co_return base::Err(Code::kInternal, "the process ended while it answered", "", "ReplicaDied");
+    if (!piece)
+      co_return base::Err(Code::kInternal, "the process ended while it answered", "",
+                          "ReplicaDied");
     if (piece->empty()) break;
     body.append(*piece);
-    if (body.size() > kMaxAnswer) co_return base::Err(Code::kTooLarge, "the function's result is above 32 MiB", "", "TooLarge");
+    if (body.size() > kMaxAnswer)
+      co_return base::Err(Code::kTooLarge, "the function's result is above 32 MiB", "", "TooLarge");
   }
   if (attempt->head.status != 200) {
     auto error = FromRunner(attempt->head.status, attempt->head.headers.Get("X-Sless-Error"), body);
@@ -93,11 +102,15 @@ base::Result<EventResult> GatewayImpl::Invoke(const EventCall& call, std::stop_t
   };
   const auto box = std::make_shared<Box>();
   const auto executor = http::NextExecutor(deps_.io);
-  boost::asio::co_spawn(executor, CallEvent(executor, call, stop), [box](std::exception_ptr error, base::Result<EventResult> result) {
-    std::lock_guard lock(box->mutex);
-    box->result = error ? base::Result<EventResult>(base::Err(Code::kInternal, "the call ended in an exception")) : std::move(result);
-    box->ready.notify_all();
-  });
+  boost::asio::co_spawn(executor, CallEvent(executor, call, stop),
+                        [box](std::exception_ptr error, base::Result<EventResult> result) {
+                          std::lock_guard lock(box->mutex);
+                          box->result =
+                              error ? base::Result<EventResult>(base::Err(
+                                          Code::kInternal, "the call ended in an exception"))
+                                    : std::move(result);
+                          box->ready.notify_all();
+                        });
   // Bounded by the cold start's limit, timeout_sec and `stop` inside.
   std::unique_lock lock(box->mutex);
   box->ready.wait(lock, [&] { return box->result.has_value(); });
@@ -113,7 +126,8 @@ http::Task<void> GatewayImpl::ServeInvoke(http::Exchange& exchange) {
     if (!caller) error = caller.error();
   };
   co_await exchange.OnWorker(check);
-  EventCall call{request.Param("namespace"), request.Param("name"), "", request.request_id, "invoke"};
+  EventCall call{request.Param("namespace"), request.Param("name"), "", request.request_id,
+                 "invoke"};
   if (!error) {
     const auto read = co_await ReadBody(exchange, call.event_json);
     if (!read) error = read.error();
@@ -123,7 +137,12 @@ http::Task<void> GatewayImpl::ServeInvoke(http::Exchange& exchange) {
   if (!error) {
     std::function<void()> parse = [&] {
       const auto json = base::ParseJson(call.event_json);
-      if (!json) error = base::Error{Code::kInvalidArgument, "the event must be JSON: " + json.error().message, "", "BadRequest", {}};
+      if (!json)
+        error = base::Error{Code::kInvalidArgument,
+                            "the event must be JSON: " + json.error().message,
+                            "",
+                            "BadRequest",
+                            {}};
     };
     co_await exchange.OnWorker(parse);
   }

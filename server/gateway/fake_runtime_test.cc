@@ -24,7 +24,8 @@ class FakeUnderTest final : public runtime::RuntimeUnderTest {
 
 namespace sless::runtime {
 
-INSTANTIATE_TEST_SUITE_P(Fake, RuntimeConformance,
-                         testing::ValuesIn(RuntimeDriver([] { return std::make_unique<gateway::FakeUnderTest>(); })));
+INSTANTIATE_TEST_SUITE_P(Fake, RuntimeConformance, testing::ValuesIn(RuntimeDriver([] {
+                           return std::make_unique<gateway::FakeUnderTest>();
+                         })));
 
 }  // namespace sless::runtime

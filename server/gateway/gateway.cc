@@ -16,30 +16,35 @@ GatewayImpl::GatewayImpl(Deps deps, GatewayOptions options)
     : deps_(deps),
       options_(std::move(options)),
       activator_({deps.io, upstream_, deps.runtime, deps.metrics, deps.clock, deps.log, options_}),
-      calls_(deps.metrics.Counters("sless_invocations_total", "Calls of functions by where they came from and how they ended",
+      calls_(deps.metrics.Counters("sless_invocations_total",
+                                   "Calls of functions by where they came from and how they ended",
                                    {"function", "source", "outcome"})),
-      durations_(deps.metrics.Histograms("sless_invocation_duration_seconds", "From the arrival of a call to its answer", {"function"})) {}
+      durations_(deps.metrics.Histograms("sless_invocation_duration_seconds",
+                                         "From the arrival of a call to its answer",
+                                         {"function"})) {}
 
 GatewayImpl::~GatewayImpl() { Stop(); }
 
 void GatewayImpl::RegisterRoutes(http::Router& router) {
   const http::RouteOptions options{.max_body = options_.max_body};
-  http::AddStream(router, "*", "/fn/{namespace}/{name}/*",
-                  [this](http::Exchange& exchange) { return ServeFunction(exchange); }, options);
-  http::AddStream(router, "POST", "/v1/namespaces/{namespace}/functions/{name}/invoke",
-                  [this](http::Exchange& exchange) { return ServeInvoke(exchange); }, options);
+  http::AddStream(
+      router, "*", "/fn/{namespace}/{name}/*",
+      [this](http::Exchange& exchange) { return ServeFunction(exchange); }, options);
+  http::AddStream(
+      router, "POST", "/v1/namespaces/{namespace}/functions/{name}/invoke",
+      [this](http::Exchange& exchange) { return ServeInvoke(exchange); }, options);
 }
 
-void GatewayImpl::Count(const std::string& function, std::string_view source, std::string_view outcome,
-                        std::chrono::steady_clock::time_point began) {
+void GatewayImpl::Count(const std::string& function, std::string_view source,
+                        std::string_view outcome, std::chrono::steady_clock::time_point began) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   calls_.With({function, std::string(source), std::string(outcome)}).Add();
   durations_.With({function}).Observe(took.count());
 }
 
 // While the server restores what it served before, a function that is not there yet is waited for.
-http::Task<std::shared_ptr<FunctionState>> GatewayImpl::FindOrWait(boost::asio::any_io_executor executor, std::string ns,
-                                                                   std::string name) {
+http::Task<std::shared_ptr<FunctionState>> GatewayImpl::FindOrWait(
+    boost::asio::any_io_executor executor, std::string ns, std::string name) {
   for (int i = 0;; ++i) {
     auto function = activator_.Find(ns, name);
     std::shared_ptr<const FunctionRoute> route;

@@ -15,18 +15,21 @@
 namespace sless::gateway {
 
 struct GatewayOptions {
-  size_t max_waiting = 1000;                 ///< calls of one function that wait for a slot; more are 503
-  size_t max_body = 6 * 1024 * 1024;         ///< bytes of a request body; more is 413
-  size_t max_buffered = 256 * 1024 * 1024;   ///< bytes of all request bodies that wait for a slot; more is 503
-  std::string external_scheme = "http";      ///< what functions see as X-Forwarded-Proto
-  bool restoring = false;                    ///< until Restored(), calls of functions that are not there yet wait for them (10 s)
+  size_t max_waiting = 1000;          ///< calls of one function that wait for a slot; more are 503
+  size_t max_body = 6 * 1024 * 1024;  ///< bytes of a request body; more is 413
+  size_t max_buffered =
+      256 * 1024 * 1024;  ///< bytes of all request bodies that wait for a slot; more is 503
+  std::string external_scheme = "http";  ///< what functions see as X-Forwarded-Proto
+  bool restoring =
+      false;  ///< until Restored(), calls of functions that are not there yet wait for them (10 s)
 };
 
 /// The way of every call to a function: HTTP under /fn/, the authenticated invoke, jobs and cron.
 ///
-/// A request body is read whole (within max_body) before a slot is taken, so that a slow client holds no replica and a call that was
-/// refused before it began can be repeated elsewhere; answers are streamed. timeout_sec counts from the slot; the gateway gives the
-/// runner 250 ms more, since the runner's own answer tells more.
+/// A request body is read whole (within max_body) before a slot is taken, so that a slow client
+/// holds no replica and a call that was refused before it began can be repeated elsewhere; answers
+/// are streamed. timeout_sec counts from the slot; the gateway gives the runner 250 ms more, since
+/// the runner's own answer tells more.
 class Gateway : public Serving, public Invoker {
  public:
   /// All outlive the gateway.
@@ -38,12 +41,15 @@ class Gateway : public Serving, public Invoker {
     const base::Clock& clock;
     base::Logger& log;
   };
-  /// Adds /fn/{namespace}/{name} with all below it, and POST /v1/namespaces/{namespace}/functions/{name}/invoke. Call before the
-  /// server starts; the gateway outlives the server.
+  /// Adds /fn/{namespace}/{name} with all below it, and POST
+  /// /v1/namespaces/{namespace}/functions/{name}/invoke. Call before the server starts; the gateway
+  /// outlives the server.
   virtual void RegisterRoutes(http::Router& router) = 0;
-  /// All functions of the store were published: what is not known now is a 404. See GatewayOptions::restoring.
+  /// All functions of the store were published: what is not known now is a 404. See
+  /// GatewayOptions::restoring.
   virtual void Restored() = 0;
-  /// Refuses new calls and ends those that wait (kUnavailable). Call after Server::Stop and before Runtime::Shutdown. Idempotent.
+  /// Refuses new calls and ends those that wait (kUnavailable). Call after Server::Stop and before
+  /// Runtime::Shutdown. Idempotent.
   virtual void Stop() = 0;
 };
 

@@ -19,14 +19,19 @@ class GatewayImpl final : public Gateway {
   void Restored() override { activator_.Restored(); }
   void Stop() override { activator_.Stop(); }
 
-  base::Result<Prepared> Prepare(const runtime::RevisionKey& revision, const runtime::ReplicaSpec& spec,
+  base::Result<Prepared> Prepare(const runtime::RevisionKey& revision,
+                                 const runtime::ReplicaSpec& spec,
                                  const Scaling& scaling) override {
     return activator_.Prepare(revision, spec, scaling);
   }
   void Abandon(const runtime::RevisionKey& revision) override { activator_.Abandon(revision); }
   void Publish(FunctionRoute route) override { activator_.Publish(std::move(route)); }
-  void Remove(const std::string& ns, const std::string& name) override { activator_.Remove(ns, name); }
-  Load Observe(const std::string& ns, const std::string& name) const override { return activator_.Observe(ns, name); }
+  void Remove(const std::string& ns, const std::string& name) override {
+    activator_.Remove(ns, name);
+  }
+  Load Observe(const std::string& ns, const std::string& name) const override {
+    return activator_.Observe(ns, name);
+  }
   void OnChange(std::function<void(const std::string&, const std::string&)> callback) override {
     activator_.OnChange(std::move(callback));
   }
@@ -48,20 +53,26 @@ class GatewayImpl final : public Gateway {
   };
 
   // gateway.cc
-  http::Task<std::shared_ptr<FunctionState>> FindOrWait(boost::asio::any_io_executor executor, std::string ns, std::string name);
-  void Count(const std::string& function, std::string_view source, std::string_view outcome, std::chrono::steady_clock::time_point began);
+  http::Task<std::shared_ptr<FunctionState>> FindOrWait(boost::asio::any_io_executor executor,
+                                                        std::string ns, std::string name);
+  void Count(const std::string& function, std::string_view source, std::string_view outcome,
+             std::chrono::steady_clock::time_point began);
   // attempt.cc: slot, send, retry where the call did not begin
-  http::Task<base::Result<Attempt>> Send(boost::asio::any_io_executor executor, std::shared_ptr<FunctionState> function,
+  http::Task<base::Result<Attempt>> Send(boost::asio::any_io_executor executor,
+                                         std::shared_ptr<FunctionState> function,
                                          const Outgoing& out, std::stop_token gone);
-  http::Task<base::Result<Attempt>> TryOnce(boost::asio::any_io_executor executor, std::shared_ptr<FunctionState> function,
+  http::Task<base::Result<Attempt>> TryOnce(boost::asio::any_io_executor executor,
+                                            std::shared_ptr<FunctionState> function,
                                             const Outgoing& out, std::stop_token gone);
   // proxy.cc: /fn/
   http::Task<void> ServeFunction(http::Exchange& exchange);
-  http::Task<base::Status> Admit(http::Exchange& exchange, const FunctionRoute& route, http::Response& refusal, bool& with_token);
+  http::Task<base::Status> Admit(http::Exchange& exchange, const FunctionRoute& route,
+                                 http::Response& refusal, bool& with_token);
   http::Task<base::Status> ReadBody(http::Exchange& exchange, std::string& body);
   http::Task<bool> Relay(http::Exchange& exchange, Attempt attempt);
   // event_call.cc: jobs, cron, invoke
-  http::Task<base::Result<EventResult>> CallEvent(boost::asio::any_io_executor executor, EventCall call, std::stop_token gone);
+  http::Task<base::Result<EventResult>> CallEvent(boost::asio::any_io_executor executor,
+                                                  EventCall call, std::stop_token gone);
   http::Task<void> ServeInvoke(http::Exchange& exchange);
 
   Deps deps_;

@@ -56,7 +56,8 @@ class GatewayTest : public testing::Test {
     gateway.reset();
   }
 
-  static FunctionRoute MakeRoute(int64_t revision, std::vector<HttpRoute> http = {HttpRoute{"all", true, {}}}) {
+  static FunctionRoute MakeRoute(int64_t revision,
+                                 std::vector<HttpRoute> http = {HttpRoute{"all", true, {}}}) {
     FunctionRoute route;
     route.ns = "default";
     route.name = "f";
@@ -66,7 +67,9 @@ class GatewayTest : public testing::Test {
     return route;
   }
   static runtime::RevisionKey Rev(int64_t n) { return {"default", "f", n}; }
-  http::Answer Get(const std::string& path, std::string_view extra = "") { return Call(server->address(), "GET", path, "", extra); }
+  http::Answer Get(const std::string& path, std::string_view extra = "") {
+    return Call(server->address(), "GET", path, "", extra);
+  }
   Prepared PrepareUntilDone(int64_t revision, const Scaling& scaling = {}) {
     Prepared prepared;
     EXPECT_TRUE(Eventually([&] {
@@ -133,7 +136,8 @@ TEST_F(GatewayTest, AProbeThatNeverEndsHoldsUpNoEnd) {
   io.Stop();
   ASSERT_THAT(gateway->Prepare(Rev(1), MakeRoute(1).spec, {}), IsOk());
   ASSERT_TRUE(Eventually([&] { return runtime.Running(Rev(1)) == 1; }));
-  std::this_thread::sleep_for(300ms);  // until the keeper has asked for the probe, which nobody carries out
+  std::this_thread::sleep_for(
+      300ms);  // until the keeper has asked for the probe, which nobody carries out
   const auto began = std::chrono::steady_clock::now();
   gateway->Stop();
   gateway.reset();
@@ -148,7 +152,8 @@ TEST_F(GatewayTest, ConcurrencyIsKeptAndLoadScalesUp) {
   std::atomic<int> ok{0};
   {
     std::vector<std::jthread> threads;
-    for (int i = 0; i < 30; ++i) threads.emplace_back([&] { ok += Get("/fn/default/f?sleep=50").status == 200; });
+    for (int i = 0; i < 30; ++i)
+      threads.emplace_back([&] { ok += Get("/fn/default/f?sleep=50").status == 200; });
   }
   EXPECT_EQ(ok, 30);
   EXPECT_EQ(runtime.starts, 3);
@@ -186,7 +191,8 @@ TEST_F(GatewayTest, SwitchUnderLoadFailsNothingAndMixesNothing) {
         const auto least = published.load();
         const auto answer = Get("/fn/default/f/x?sleep=3");
         const auto revision = std::atoll(answer.body.c_str());
-        const bool fine = answer.status == 200 && revision >= least && answer.Header("X-Sless-Revision") == std::to_string(revision);
+        const bool fine = answer.status == 200 && revision >= least &&
+                          answer.Header("X-Sless-Revision") == std::to_string(revision);
         fine ? ++good : ++bad;
         if (!fine) ADD_FAILURE() << answer.head << "\n" << answer.body << " least " << least;
       }
@@ -233,7 +239,8 @@ TEST_F(GatewayTest, CrashLoopIsA503WithTheReasonAtOnce) {
   EXPECT_EQ(answer.status, 503);
   EXPECT_THAT(answer.body, HasSubstr("ImportError"));
   EXPECT_THAT(answer.body, HasSubstr("\"reason\":\"StartFailed\""));
-  EXPECT_THAT(answer.body, Not(HasSubstr("secret log line"))) << "the log is for those with a token";
+  EXPECT_THAT(answer.body, Not(HasSubstr("secret log line")))
+      << "the log is for those with a token";
   EXPECT_LT(std::chrono::steady_clock::now() - began, 3s);
   EXPECT_THAT(gateway->Observe("default", "f").note, HasSubstr("ImportError"));
   const auto invoked = gateway->Invoke({"default", "f", "{}", "r", "invoke"}, {});
@@ -272,7 +279,8 @@ TEST_F(GatewayTest, ReplicaDeathInTheMiddleIs502AndRefusedCallsAreRepeated) {
   EXPECT_EQ(Get("/fn/default/f").status, 200) << "refused before it began";
   http::RawClient client(server->address());
   client.Send("GET /fn/default/f?sleep=3000 HTTP/1.1\r\nHost: x\r\n\r\n");
-  ASSERT_TRUE(Eventually([&] { return gateway->Observe("default", "f").in_flight == 1 && runtime.calls == 3; }));
+  ASSERT_TRUE(Eventually(
+      [&] { return gateway->Observe("default", "f").in_flight == 1 && runtime.calls == 3; }));
   std::jthread crash([&] { runtime.Crash(Rev(1), 60s); });
   const auto answer = http::ParseAnswer(client.ReadResponse());
   EXPECT_EQ(answer.status, 502);
@@ -297,7 +305,8 @@ TEST_F(GatewayTest, ClientThatLeavesEndsTheCallAndTheWait) {
   client.Send("GET /fn/default/f?sleep=8000 HTTP/1.1\r\nHost: x\r\n\r\n");
   ASSERT_TRUE(Eventually([&] { return gateway->Observe("default", "f").in_flight == 1; }));
   client.Close();
-  EXPECT_TRUE(Eventually([&] { return runtime.cancelled == 1 && gateway->Observe("default", "f").in_flight == 0; }));
+  EXPECT_TRUE(Eventually(
+      [&] { return runtime.cancelled == 1 && gateway->Observe("default", "f").in_flight == 0; }));
   runtime.start_time = 5s;
   auto route = MakeRoute(2);
   gateway->Publish(route);
@@ -310,8 +319,11 @@ TEST_F(GatewayTest, ClientThatLeavesEndsTheCallAndTheWait) {
 
 TEST_F(GatewayTest, HeadersAreOursWhereTheyMatter) {
   gateway->Publish(MakeRoute(1));
-  const auto answer = Get("/fn/default/f/a%20b?q=1", "X-Sless-Source: job\r\nX-Sless-Evil: 1\r\nX-Forwarded-For: 1.2.3.4\r\nX-Request-Id: abc\r\n"
-                          "Connection: keep-alive, X-Drop\r\nX-Drop: 1\r\nTE: trailers\r\nX-Keep: yes\r\nAuthorization: Basic x\r\n");
+  const auto answer = Get(
+      "/fn/default/f/a%20b?q=1",
+      "X-Sless-Source: job\r\nX-Sless-Evil: 1\r\nX-Forwarded-For: 1.2.3.4\r\nX-Request-Id: abc\r\n"
+      "Connection: keep-alive, X-Drop\r\nX-Drop: 1\r\nTE: trailers\r\nX-Keep: "
+      "yes\r\nAuthorization: Basic x\r\n");
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.body, "1 /a%20b ");
   EXPECT_EQ(answer.Header("Echo-X-Sless-Source"), "http");
@@ -333,7 +345,9 @@ TEST_F(GatewayTest, BodiesPassBothWaysWithinLimits) {
   gateway->Publish(MakeRoute(1));
   const std::string body(3'000'000, 'b');
   EXPECT_EQ(Call(server->address(), "POST", "/fn/default/f", body).body, "1 / " + body);
-  EXPECT_EQ(Call(server->address(), "POST", "/fn/default/f", std::string(6 * 1024 * 1024 + 1, 'b')).status, 413);
+  EXPECT_EQ(Call(server->address(), "POST", "/fn/default/f", std::string(6 * 1024 * 1024 + 1, 'b'))
+                .status,
+            413);
   EXPECT_EQ(Get("/fn/default/f?size=20000000").body.size(), 20'000'000u);
   EXPECT_EQ(Get("/fn/default/f?error=1").status, 502);
   EXPECT_EQ(Get("/fn/default/f?error=1").Header("X-Sless-Error"), "");
@@ -353,7 +367,8 @@ TEST_F(GatewayTest, TokenTriggersNeedATokenAndKeepItFromTheFunction) {
   HttpRoute admin{"admin", true, {"token", {}, "/admin"}};
   gateway->Publish(MakeRoute(1, {open, admin}));
   EXPECT_EQ(Get("/fn/default/f/x").status, 200);
-  for (const char* path : {"/admin", "/admin/x", "/adm%69n", "//admin", "/admin%2Fx", "/%61dmin/x"}) {
+  for (const char* path :
+       {"/admin", "/admin/x", "/adm%69n", "//admin", "/admin%2Fx", "/%61dmin/x"}) {
     EXPECT_EQ(Get(std::string("/fn/default/f") + path).status, 401) << path;
   }
   EXPECT_EQ(Get("/fn/default/f/administrator").status, 200);
@@ -382,8 +397,10 @@ TEST_F(GatewayTest, TriggersByMethodAndState) {
 
 TEST_F(GatewayTest, ApiAndFunctionsDoNotReachEachOther) {
   gateway->Publish(MakeRoute(1));
-  for (const char* path : {"/fn/default/f/../../../v1/info", "/v1/../fn/default/f", "/fn/default/..%2f..%2fv1", "/fn/default%2Ff", "/%66n/default/f",
-                           "/v1/namespaces/default/functions/f/invoke/../../../../fn/default/f", "/fn//f", "/fn/default/"}) {
+  for (const char* path : {"/fn/default/f/../../../v1/info", "/v1/../fn/default/f",
+                           "/fn/default/..%2f..%2fv1", "/fn/default%2Ff", "/%66n/default/f",
+                           "/v1/namespaces/default/functions/f/invoke/../../../../fn/default/f",
+                           "/fn//f", "/fn/default/"}) {
     const auto status = Get(path).status;
     EXPECT_TRUE(status == 400 || status == 404) << path << " " << status;
   }
@@ -400,7 +417,8 @@ TEST_F(GatewayTest, InvokeGivesResultsAndErrors) {
   ASSERT_THAT(raised, IsError(Code::kFailedPrecondition, HasSubstr("fake")));
   EXPECT_EQ(raised.error().reason, "HandlerError");
   EXPECT_EQ(raised.error().source.line, 3);
-  EXPECT_THAT(gateway->Invoke({"default", "g", "{}", "id", "job"}, {}), IsError(Code::kNotFound, HasSubstr("default/g")));
+  EXPECT_THAT(gateway->Invoke({"default", "g", "{}", "id", "job"}, {}),
+              IsError(Code::kNotFound, HasSubstr("default/g")));
 
   const auto path = "/v1/namespaces/default/functions/f/invoke";
   EXPECT_EQ(Call(server->address(), "POST", path, "{}").status, 401);
@@ -408,8 +426,12 @@ TEST_F(GatewayTest, InvokeGivesResultsAndErrors) {
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.body, "{\"revision\":1}");
   EXPECT_EQ(answer.Header("X-Sless-Revision"), "1");
-  EXPECT_EQ(Call(server->address(), "POST", path, "{nonsense", "Authorization: Bearer good\r\n").status, 400);
-  EXPECT_EQ(Call(server->address(), "POST", path, "\"raise\"", "Authorization: Bearer good\r\n").status, 422);
+  EXPECT_EQ(
+      Call(server->address(), "POST", path, "{nonsense", "Authorization: Bearer good\r\n").status,
+      400);
+  EXPECT_EQ(
+      Call(server->address(), "POST", path, "\"raise\"", "Authorization: Bearer good\r\n").status,
+      422);
 }
 
 TEST_F(GatewayTest, InvokeEndsOnAStopRequest) {
@@ -420,7 +442,8 @@ TEST_F(GatewayTest, InvokeEndsOnAStopRequest) {
     Eventually([&] { return gateway->Observe("default", "f").waiting == 1; });
     source.request_stop();
   });
-  EXPECT_THAT(gateway->Invoke({"default", "f", "{}", "id", "job"}, source.get_token()), IsError(Code::kCancelled, HasSubstr("")));
+  EXPECT_THAT(gateway->Invoke({"default", "f", "{}", "id", "job"}, source.get_token()),
+              IsError(Code::kCancelled, HasSubstr("")));
 }
 
 TEST_F(GatewayTest, RemovedFunctionIsGoneAndStops) {
@@ -440,7 +463,11 @@ TEST_F(GatewayTest, TellsOfChanges) {
   Get("/fn/default/f");
   EXPECT_TRUE(Eventually([&] { return told > 0; }));
   EXPECT_EQ(gateway->Observe("default", "f").ready, 1);
-  EXPECT_TRUE(Eventually([&] { return metrics.Text().find("sless_invocations_total{function=\"default/f\",source=\"http\",outcome=\"ok\"} 1") != std::string::npos; }));
+  EXPECT_TRUE(Eventually([&] {
+    return metrics.Text().find(
+               "sless_invocations_total{function=\"default/f\",source=\"http\",outcome=\"ok\"} "
+               "1") != std::string::npos;
+  }));
   EXPECT_THAT(metrics.Text(), HasSubstr("sless_cold_starts_total{function=\"default/f\"} 1"));
 }
 

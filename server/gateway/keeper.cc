@@ -1,4 +1,5 @@
-// The activator's keeper: one thread that compares what the load asks for with what runs, and tells the runtime.
+// The activator's keeper: one thread that compares what the load asks for with what runs, and tells
+// the runtime.
 
 #include <boost/asio/co_spawn.hpp>
 
@@ -35,14 +36,17 @@ void Activator::Keep(std::stop_token stop) {
   auto& due = desk_->due;
   while (!stop.stop_requested()) {
     const auto now = deps_.clock.Steady();
-    const auto next = std::min_element(due.begin(), due.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto next = std::min_element(
+        due.begin(), due.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     if (desk_->leavers.empty() && (next == due.end() || next->second > now)) {
-      const auto wait = next == due.end() ? std::chrono::nanoseconds(std::chrono::seconds(1)) : std::chrono::nanoseconds(next->second - now);
+      const auto wait = next == due.end() ? std::chrono::nanoseconds(std::chrono::seconds(1))
+                                          : std::chrono::nanoseconds(next->second - now);
       desk_->wake.wait_for(lock, std::min<std::chrono::nanoseconds>(wait, std::chrono::seconds(1)));
       continue;
     }
     if (!desk_->leavers.empty()) {
-      // Before any step, so that a revision of the same number made later is not the one that is stopped.
+      // Before any step, so that a revision of the same number made later is not the one that is
+      // stopped.
       lock.unlock();
       StopLeavers();
       lock.lock();
@@ -66,7 +70,8 @@ void Activator::StopLeavers() {
   }
   for (const auto& [key, spec] : leavers) {
     if (const auto status = deps_.runtime.Ensure(key, spec, 0); !status) {
-      deps_.log.Warn("cannot stop a revision", {{"revision", key.ToString()}, {"error", base::ToString(status.error())}});
+      deps_.log.Warn("cannot stop a revision",
+                     {{"revision", key.ToString()}, {"error", base::ToString(status.error())}});
     }
   }
 }
@@ -93,7 +98,8 @@ base::SteadyPoint Activator::Step(const std::shared_ptr<FunctionState>& function
         if (replica.suspect_until > now) due = std::min(due, replica.suspect_until);
       }
       // Before it serves, the first failure is final.
-      if (pool.role == Pool::Role::kPrepared && pool.failure && pool.Ready() == 0 && !pool.prepare_failure) {
+      if (pool.role == Pool::Role::kPrepared && pool.failure && pool.Ready() == 0 &&
+          !pool.prepare_failure) {
         pool.prepare_failure = pool.failure;
       }
     }
@@ -108,8 +114,8 @@ base::SteadyPoint Activator::Step(const std::shared_ptr<FunctionState>& function
   return due;
 }
 
-std::vector<Activator::Order> Activator::Plan(const std::shared_ptr<FunctionState>& function, base::SteadyPoint now,
-                                              base::SteadyPoint& due) {
+std::vector<Activator::Order> Activator::Plan(const std::shared_ptr<FunctionState>& function,
+                                              base::SteadyPoint now, base::SteadyPoint& due) {
   std::vector<Order> orders;
   for (auto it = function->pools.begin(); it != function->pools.end();) {
     const auto pool = it->second;
@@ -120,7 +126,8 @@ std::vector<Activator::Order> Activator::Plan(const std::shared_ptr<FunctionStat
       order.want = pool->prepare_failure ? 0 : pool->prepare_want;
       if (!pool->prepare_failure && !pool->probed) {
         due = std::min(due, now + kRecheck);
-        const auto ready = std::find_if(pool->replicas.begin(), pool->replicas.end(), [](const auto& r) { return r.second.usable; });
+        const auto ready = std::find_if(pool->replicas.begin(), pool->replicas.end(),
+                                        [](const auto& r) { return r.second.usable; });
         if (ready != pool->replicas.end() && !pool->probing) {
           pool->probing = true;
           StartProbe(function, pool, ready->second.endpoint);
@@ -135,24 +142,29 @@ std::vector<Activator::Order> Activator::Plan(const std::shared_ptr<FunctionStat
       due = std::min(due, pool->ensure_retry);
     } else if (order.want != pool->want) {
       orders.push_back(order);
-      if (pool->role == Pool::Role::kDraining) due = now;  // to forget it, once the runtime was told
+      if (pool->role == Pool::Role::kDraining)
+        due = now;  // to forget it, once the runtime was told
     }
-    // Not before the runtime took it: a refused order would leave replicas behind that nobody knows.
+    // Not before the runtime took it: a refused order would leave replicas behind that nobody
+    // knows.
     const bool drained = pool->role == Pool::Role::kDraining && order.want == 0 && pool->want == 0;
     it = drained ? function->pools.erase(it) : std::next(it);
   }
   return orders;
 }
 
-int Activator::PlanServing(FunctionState& f, base::SteadyPoint now, base::SteadyPoint& due, std::string& retire) {
+int Activator::PlanServing(FunctionState& f, base::SteadyPoint now, base::SteadyPoint& due,
+                           std::string& retire) {
   auto& pool = *f.serving;
   if (f.route->switched_off) return 0;
   if (!f.waiters.empty()) due = std::min(due, now + kRecheck);
   const int needed = f.Needed();
   const auto idle = std::chrono::nanoseconds(f.route->scaling.idle_timeout);
   if (needed >= pool.want) {
-    // Nothing tells when calls end: look again when the first replica may have been idle long enough.
-    if (needed > f.route->scaling.min_replicas) due = std::min(due, now + std::max<std::chrono::nanoseconds>(idle, kRecheck));
+    // Nothing tells when calls end: look again when the first replica may have been idle long
+    // enough.
+    if (needed > f.route->scaling.min_replicas)
+      due = std::min(due, now + std::max<std::chrono::nanoseconds>(idle, kRecheck));
     return needed;
   }
   if (auto* replica = pool.IdleReplica(idle, now)) {
@@ -165,7 +177,9 @@ int Activator::PlanServing(FunctionState& f, base::SteadyPoint now, base::Steady
   const int most = std::max(f.route->scaling.max_replicas, f.route->scaling.min_replicas);
   if (pool.want > most) return most;
   const auto quiet = std::max<std::chrono::nanoseconds>(idle, kLeastFailureIdle);
-  if (pool.Ready() == 0 && pool.starting == 0 && pool.in_flight == 0 && now - pool.last_demand >= quiet) return needed;
+  if (pool.Ready() == 0 && pool.starting == 0 && pool.in_flight == 0 &&
+      now - pool.last_demand >= quiet)
+    return needed;
   auto next = now + std::max<std::chrono::nanoseconds>(idle, kRecheck);
   for (const auto& [id, replica] : pool.replicas) {
     if (replica.usable && replica.in_flight == 0) next = std::min(next, replica.last_used + idle);
@@ -175,10 +189,13 @@ int Activator::PlanServing(FunctionState& f, base::SteadyPoint now, base::Steady
 }
 
 void Activator::Carry(FunctionState& function, const Order& order) {
-  auto status = order.retire.empty() ? deps_.runtime.Ensure(order.key, order.spec, order.want)
-                                     : deps_.runtime.Retire(order.key, order.spec, order.want, order.retire);
+  auto status = order.retire.empty()
+                    ? deps_.runtime.Ensure(order.key, order.spec, order.want)
+                    : deps_.runtime.Retire(order.key, order.spec, order.want, order.retire);
   if (!status) {
-    deps_.log.Warn("the runtime refuses", {{"revision", order.key.ToString()}, {"want", order.want}, {"error", base::ToString(status.error())}});
+    deps_.log.Warn("the runtime refuses", {{"revision", order.key.ToString()},
+                                           {"want", order.want},
+                                           {"error", base::ToString(status.error())}});
   }
   std::lock_guard lock(function.mutex);
   auto& pool = *order.pool;
@@ -193,17 +210,20 @@ void Activator::Carry(FunctionState& function, const Order& order) {
   }
 }
 
-void Activator::StartProbe(std::shared_ptr<FunctionState> function, std::shared_ptr<Pool> pool, std::string endpoint) {
+void Activator::StartProbe(std::shared_ptr<FunctionState> function, std::shared_ptr<Pool> pool,
+                           std::string endpoint) {
   const auto executor = http::NextExecutor(deps_.io);
-  auto call = deps_.upstream.Call(executor, std::move(endpoint), std::chrono::steady_clock::now() + std::chrono::seconds(5));
-  boost::asio::co_spawn(executor, Probe(std::move(call)), [desk = desk_, function, pool](std::exception_ptr error, bool healthy) {
-    {
-      std::lock_guard lock(function->mutex);
-      pool->probing = false;
-      if (!error && healthy) pool->probed = true;
-    }
-    if (!error && healthy) desk->Poke({function->ns, function->name});
-  });
+  auto call = deps_.upstream.Call(executor, std::move(endpoint),
+                                  std::chrono::steady_clock::now() + std::chrono::seconds(5));
+  boost::asio::co_spawn(executor, Probe(std::move(call)),
+                        [desk = desk_, function, pool](std::exception_ptr error, bool healthy) {
+                          {
+                            std::lock_guard lock(function->mutex);
+                            pool->probing = false;
+                            if (!error && healthy) pool->probed = true;
+                          }
+                          if (!error && healthy) desk->Poke({function->ns, function->name});
+                        });
 }
 
 http::Task<bool> Activator::Probe(std::unique_ptr<http::UpstreamCall> call) {
@@ -226,10 +246,12 @@ void Activator::Tell(FunctionState& function) {
     const auto load = function.CurrentLoad(deps_.clock.Steady());
     int prepared = 0;
     for (const auto& [number, pool] : function.pools) {
-      if (pool->role == Pool::Role::kPrepared) prepared += pool->prepare_failure ? 10000 : pool->probed ? 1 : pool->ensure_error ? 100 : 0;
+      if (pool->role == Pool::Role::kPrepared)
+        prepared += pool->prepare_failure ? 10000 : pool->probed ? 1 : pool->ensure_error ? 100 : 0;
     }
     changed = load.ready != function.shown.ready || load.restarts != function.shown.restarts ||
-              load.note.substr(0, load.note.rfind("; next start")) != function.shown.note.substr(0, function.shown.note.rfind("; next start")) ||
+              load.note.substr(0, load.note.rfind("; next start")) !=
+                  function.shown.note.substr(0, function.shown.note.rfind("; next start")) ||
               prepared != function.prepared_shown;
     function.shown = load;
     function.prepared_shown = prepared;

@@ -19,7 +19,9 @@ void Pool::Update(const std::vector<runtime::Replica>& seen, base::SteadyPoint n
   starting = restarts = 0;
   failure.reset();
   next_start = base::SteadyPoint::max();
-  const auto ready_count = std::count_if(seen.begin(), seen.end(), [](const auto& r) { return r.state == runtime::ReplicaState::kReady; });
+  const auto ready_count = std::count_if(seen.begin(), seen.end(), [](const auto& r) {
+    return r.state == runtime::ReplicaState::kReady;
+  });
   const bool retired = ready_count <= want;  // perhaps another one than we asked for
   for (const auto& replica : seen) {
     restarts += replica.restarts;
@@ -50,7 +52,8 @@ void Pool::Update(const std::vector<runtime::Replica>& seen, base::SteadyPoint n
 }
 
 int Pool::Ready() const {
-  return static_cast<int>(std::count_if(replicas.begin(), replicas.end(), [](const auto& r) { return r.second.usable; }));
+  return static_cast<int>(std::count_if(replicas.begin(), replicas.end(),
+                                        [](const auto& r) { return r.second.usable; }));
 }
 
 ReplicaSlots* Pool::FreeReplica() {
@@ -90,7 +93,8 @@ Load FunctionState::CurrentLoad(base::SteadyPoint now) const {
   if (serving->ensure_error) {
     load.note = serving->ensure_error->message;
   } else if (load.ready == 0 && serving->failure) {
-    const auto wait = std::chrono::ceil<std::chrono::seconds>(std::max(serving->next_start, now) - now).count();
+    const auto wait =
+        std::chrono::ceil<std::chrono::seconds>(std::max(serving->next_start, now) - now).count();
     load.note = fmt::format("{}: {}", serving->failure->reason, serving->failure->message);
     if (wait > 0 && wait < 86400) load.note += fmt::format("; next start in {} s", wait);
   }
@@ -100,8 +104,9 @@ Load FunctionState::CurrentLoad(base::SteadyPoint now) const {
 int FunctionState::Needed() const {
   if (!serving || !route || route->switched_off) return 0;
   const auto most = std::max(route->scaling.max_replicas, route->scaling.min_replicas);
-  return static_cast<int>(domain::WantedReplicas(serving->in_flight, static_cast<int64_t>(waiters.size()),
-                                                 serving->spec.concurrency, route->scaling.min_replicas, most));
+  return static_cast<int>(
+      domain::WantedReplicas(serving->in_flight, static_cast<int64_t>(waiters.size()),
+                             serving->spec.concurrency, route->scaling.min_replicas, most));
 }
 
 }  // namespace sless::gateway

@@ -1,7 +1,7 @@
 #pragma once
 
-// The state of one function in the gateway: its revisions with their replicas, slots and waiters. Plain data and rules; the activator
-// adds locking, waiting and the calls to the runtime.
+// The state of one function in the gateway: its revisions with their replicas, slots and waiters.
+// Plain data and rules; the activator adds locking, waiting and the calls to the runtime.
 
 #include <deque>
 #include <map>
@@ -23,7 +23,7 @@ namespace sless::gateway {
 struct ReplicaSlots {
   std::string id;
   std::string endpoint;
-  bool usable = false;     ///< ready, and not being retired
+  bool usable = false;  ///< ready, and not being retired
   bool retiring = false;
   int in_flight = 0;
   base::SteadyPoint last_used;
@@ -39,16 +39,16 @@ struct Pool {
   Role role = Role::kPrepared;
   std::map<std::string, ReplicaSlots> replicas;
   int in_flight = 0;
-  int want = 0;                         ///< as the runtime was last told
+  int want = 0;  ///< as the runtime was last told
   int prepare_want = 0;
   int starting = 0;
   int restarts = 0;
   std::optional<api::Failure> failure;  ///< of a replica that is not running now
   base::SteadyPoint next_start;         ///< of that replica
   std::optional<base::Error> ensure_error;
-  base::SteadyPoint ensure_retry;       ///< when the runtime is asked again after ensure_error
+  base::SteadyPoint ensure_retry;  ///< when the runtime is asked again after ensure_error
   bool probing = false;
-  bool probed = false;                  ///< a replica answered /healthz
+  bool probed = false;  ///< a replica answered /healthz
   std::optional<api::Failure> prepare_failure;
   base::SteadyPoint last_demand;
   base::SteadyPoint drain_until = base::SteadyPoint::max();
@@ -56,7 +56,8 @@ struct Pool {
   /// Takes over what the runtime sees. New replicas count as used now.
   void Update(const std::vector<runtime::Replica>& seen, base::SteadyPoint now);
   int Ready() const;
-  /// The usable replica with the least calls that has a free slot; of equals the one used last, so that others become idle. Null: none.
+  /// The usable replica with the least calls that has a free slot; of equals the one used last, so
+  /// that others become idle. Null: none.
   ReplicaSlots* FreeReplica();
   /// Nothing runs or starts, and the next try is further away than a call should wait.
   bool CrashLoops(base::SteadyPoint now) const;
@@ -67,7 +68,7 @@ struct Pool {
 struct Waiter {
   std::shared_ptr<http::Signal> signal;
   bool done = false;
-  std::shared_ptr<Pool> pool;      ///< granted: whose slot it is
+  std::shared_ptr<Pool> pool;  ///< granted: whose slot it is
   std::string replica;
   std::string endpoint;
   std::optional<base::Error> error;
@@ -76,13 +77,13 @@ struct Waiter {
 struct FunctionState {
   std::string ns;
   std::string name;
-  std::mutex mutex;  ///< guards all below
-  std::shared_ptr<const FunctionRoute> route;    ///< null until published
-  std::shared_ptr<Pool> serving;                 ///< null: no revision
+  std::mutex mutex;                            ///< guards all below
+  std::shared_ptr<const FunctionRoute> route;  ///< null until published
+  std::shared_ptr<Pool> serving;               ///< null: no revision
   std::map<int64_t, std::shared_ptr<Pool>> pools;
   std::deque<std::shared_ptr<Waiter>> waiters;
   bool removed = false;
-  Load shown;                                    ///< what OnChange told last
+  Load shown;  ///< what OnChange told last
   int prepared_shown = 0;
 
   std::string Id() const { return ns + "/" + name; }

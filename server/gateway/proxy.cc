@@ -11,13 +11,16 @@ namespace {
 
 using base::Code;
 
-// Of what a client sends, what a function may see. The rest is ours to set, or speaks of the client's connection.
+// Of what a client sends, what a function may see. The rest is ours to set, or speaks of the
+// client's connection.
 http::Headers ForFunction(const http::Request& request, bool with_token, std::string_view scheme) {
   http::Headers out;
   const auto connection = request.headers.Get("Connection");
   for (const auto& [name, value] : request.headers) {
-    const bool ours = http::SameNoCase(name, "X-Request-Id") || http::SameNoCase(std::string_view(name).substr(0, 8), "X-Sless-") ||
-                      http::SameNoCase(std::string_view(name).substr(0, 12), "X-Forwarded-") || http::SameNoCase(name, "Expect");
+    const bool ours = http::SameNoCase(name, "X-Request-Id") ||
+                      http::SameNoCase(std::string_view(name).substr(0, 8), "X-Sless-") ||
+                      http::SameNoCase(std::string_view(name).substr(0, 12), "X-Forwarded-") ||
+                      http::SameNoCase(name, "Expect");
     // A token of ours opens the whole API: it is not for functions.
     const bool token = with_token && http::SameNoCase(name, "Authorization");
     if (ours || token || http::IsHopByHop(name, connection)) continue;
@@ -40,14 +43,17 @@ http::Response ErrorResponse(base::Error error) {
   return response;
 }
 
-std::string_view Outcome(int status) { return status < 400 ? "ok" : status < 500 ? "client_error" : "error"; }
+std::string_view Outcome(int status) {
+  return status < 400 ? "ok" : status < 500 ? "client_error" : "error";
+}
 
 }  // namespace
 
-http::Task<base::Status> GatewayImpl::Admit(http::Exchange& exchange, const FunctionRoute& route, http::Response& refusal,
-                                            bool& with_token) {
+http::Task<base::Status> GatewayImpl::Admit(http::Exchange& exchange, const FunctionRoute& route,
+                                            http::Response& refusal, bool& with_token) {
   const auto& request = exchange.request();
-  const auto match = MatchTrigger(route, request.method, http::CanonicalPath(request.rest.empty() ? "/" : request.rest));
+  const auto match = MatchTrigger(route, request.method,
+                                  http::CanonicalPath(request.rest.empty() ? "/" : request.rest));
   if (match.route == nullptr) {
     refusal = ErrorResponse(match.error);
     refusal.status = match.status;
@@ -74,7 +80,8 @@ http::Task<base::Status> GatewayImpl::ReadBody(http::Exchange& exchange, std::st
     body.append(*piece);
     buffered_ += piece->size();
     if (buffered_ > options_.max_buffered) {
-      co_return base::Err(Code::kUnavailable, "too many request bodies are waiting; try again", "", "Overloaded");
+      co_return base::Err(Code::kUnavailable, "too many request bodies are waiting; try again", "",
+                          "Overloaded");
     }
   }
 }
@@ -106,12 +113,17 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
   const auto began = std::chrono::steady_clock::now();
   const auto& request = exchange.request();
   const auto executor = co_await boost::asio::this_coro::executor;
-  const auto function = co_await FindOrWait(executor, request.Param("namespace"), request.Param("name"));
+  const auto function =
+      co_await FindOrWait(executor, request.Param("namespace"), request.Param("name"));
   std::shared_ptr<const FunctionRoute> route;
   if (function) route = Activator::Route(*function);
   if (!route) {
-    auto answer = ErrorResponse({Code::kNotFound, fmt::format("there is no function {}/{}", request.Param("namespace"), request.Param("name")), "",
-                                 "NoSuchFunction", {}});
+    auto answer = ErrorResponse({Code::kNotFound,
+                                 fmt::format("there is no function {}/{}",
+                                             request.Param("namespace"), request.Param("name")),
+                                 "",
+                                 "NoSuchFunction",
+                                 {}});
     co_await exchange.Respond(std::move(answer));
     co_return;
   }
@@ -127,7 +139,9 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
   auto read = co_await ReadBody(exchange, body);
   base::Result<Attempt> attempt = tl::unexpected<base::Error>(base::Error{});
   if (read) {
-    const Outgoing out{request.method, "/http" + (request.rest.empty() ? "/" : request.rest) + (request.query.empty() ? "" : "?" + request.query),
+    const Outgoing out{request.method,
+                       "/http" + (request.rest.empty() ? "/" : request.rest) +
+                           (request.query.empty() ? "" : "?" + request.query),
                        ForFunction(request, with_token, options_.external_scheme), body};
     attempt = co_await Send(executor, function, out, request.gone);
   } else {
@@ -135,7 +149,10 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
   }
   buffered_ -= body.size();
   if (!attempt) {
-    Count(function->Id(), "http", attempt.error().reason.empty() ? base::CodeName(attempt.error().code) : attempt.error().reason, began);
+    Count(function->Id(), "http",
+          attempt.error().reason.empty() ? base::CodeName(attempt.error().code)
+                                         : attempt.error().reason,
+          began);
     auto answer = ErrorResponse(attempt.error());
     co_await exchange.Respond(std::move(answer));
     co_return;

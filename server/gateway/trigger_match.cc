@@ -20,7 +20,9 @@ bool IsPrefix(std::string_view prefix, std::string_view path) {
 
 bool ServesMethod(const HttpRoute& route, std::string_view method) {
   const auto& methods = route.spec.methods;
-  const auto has = [&](std::string_view m) { return std::find(methods.begin(), methods.end(), m) != methods.end(); };
+  const auto has = [&](std::string_view m) {
+    return std::find(methods.begin(), methods.end(), m) != methods.end();
+  };
   return methods.empty() || has(method) || (method == "HEAD" && has("GET"));
 }
 
@@ -29,17 +31,20 @@ TriggerMatch Refuse(int status, Code code, std::string message, std::string reas
 }
 
 TriggerMatch Private(const FunctionRoute& f) {
-  return Refuse(404, Code::kNotFound,
-                fmt::format("function {0}/{1} is private: it has no http trigger. To let /fn/{0}/{1} answer, add a sless_trigger with "
-                            "type = \"http\" and function = \"{1}\"; with a token it can be called at "
-                            "POST /v1/namespaces/{0}/functions/{1}/invoke",
-                            f.ns, f.name),
-                "PrivateFunction");
+  return Refuse(
+      404, Code::kNotFound,
+      fmt::format("function {0}/{1} is private: it has no http trigger. To let /fn/{0}/{1} answer, "
+                  "add a sless_trigger with "
+                  "type = \"http\" and function = \"{1}\"; with a token it can be called at "
+                  "POST /v1/namespaces/{0}/functions/{1}/invoke",
+                  f.ns, f.name),
+      "PrivateFunction");
 }
 
 }  // namespace
 
-TriggerMatch MatchTrigger(const FunctionRoute& function, std::string_view method, std::string_view path) {
+TriggerMatch MatchTrigger(const FunctionRoute& function, std::string_view method,
+                          std::string_view path) {
   if (function.http.empty()) return Private(function);
   std::vector<const HttpRoute*> best;
   size_t length = 0;
@@ -52,9 +57,12 @@ TriggerMatch MatchTrigger(const FunctionRoute& function, std::string_view method
   }
   if (best.empty()) {
     return Refuse(404, Code::kNotFound,
-                  fmt::format("no http trigger of function {}/{} serves this path", function.ns, function.name), "NoSuchPath");
+                  fmt::format("no http trigger of function {}/{} serves this path", function.ns,
+                              function.name),
+                  "NoSuchPath");
   }
-  // The same path twice: the stricter one wins, so that no second trigger opens what the first one closes.
+  // The same path twice: the stricter one wins, so that no second trigger opens what the first one
+  // closes.
   std::sort(best.begin(), best.end(), [](const auto* a, const auto* b) {
     const bool a_open = a->spec.auth != "token", b_open = b->spec.auth != "token";
     return std::tie(a_open, a->trigger) < std::tie(b_open, b->trigger);
@@ -72,13 +80,15 @@ TriggerMatch MatchTrigger(const FunctionRoute& function, std::string_view method
   }
   if (disabled != nullptr) {
     return Refuse(503, Code::kUnavailable,
-                  fmt::format("http trigger \"{}\" of function {}/{} is disabled", disabled->trigger, function.ns, function.name),
+                  fmt::format("http trigger \"{}\" of function {}/{} is disabled",
+                              disabled->trigger, function.ns, function.name),
                   "TriggerDisabled");
   }
   std::sort(allowed.begin(), allowed.end());
   allowed.erase(std::unique(allowed.begin(), allowed.end()), allowed.end());
   auto match = Refuse(405, Code::kInvalidArgument,
-                      fmt::format("method {} is not served here; served: {}", base::Truncate(method, 32), base::Join(allowed, ", ")),
+                      fmt::format("method {} is not served here; served: {}",
+                                  base::Truncate(method, 32), base::Join(allowed, ", ")),
                       "MethodNotAllowed");
   match.allow = base::Join(allowed, ", ");
   return match;

@@ -34,17 +34,45 @@ const Case kCases[] = {
     {"WholeSegmentsOnly", {Open("a", "/x")}, "GET", "/xy", "404"},
     {"NoPrefix", {Open("a", "/x")}, "GET", "/", "404"},
     {"LongestWins", {Open("a", "/"), Closed("b", "/x"), Open("c", "/x/y")}, "GET", "/x/yz", "b"},
-    {"LongestWinsWhateverTheOrder", {Open("c", "/x/y"), Closed("b", "/x"), Open("a", "/")}, "GET", "/x/y", "c"},
-    {"NarrowerRuleIsNotPassedOverForItsMethod", {Open("a", "/"), Open("b", "/x", {"GET"})}, "POST", "/x", "405"},
-    {"NarrowerRuleIsNotPassedOverWhenDisabled", {Open("a", "/"), Disabled(Open("b", "/x"))}, "GET", "/x", "503"},
+    {"LongestWinsWhateverTheOrder",
+     {Open("c", "/x/y"), Closed("b", "/x"), Open("a", "/")},
+     "GET",
+     "/x/y",
+     "c"},
+    {"NarrowerRuleIsNotPassedOverForItsMethod",
+     {Open("a", "/"), Open("b", "/x", {"GET"})},
+     "POST",
+     "/x",
+     "405"},
+    {"NarrowerRuleIsNotPassedOverWhenDisabled",
+     {Open("a", "/"), Disabled(Open("b", "/x"))},
+     "GET",
+     "/x",
+     "503"},
     {"HeadIsServedWithGet", {Open("a", "/", {"GET"})}, "HEAD", "/", "a"},
-    {"MethodsAreSharedOut", {Open("a", "/", {"GET"}), Closed("b", "/", {"POST"})}, "POST", "/", "b"},
+    {"MethodsAreSharedOut",
+     {Open("a", "/", {"GET"}), Closed("b", "/", {"POST"})},
+     "POST",
+     "/",
+     "b"},
     {"SamePathTokenBeforeName", {Open("a", "/x"), Closed("b", "/x")}, "GET", "/x", "b"},
-    {"SamePathTokenBeforeNameWhateverTheOrder", {Closed("b", "/x/"), Open("a", "/x")}, "GET", "/x", "b"},
+    {"SamePathTokenBeforeNameWhateverTheOrder",
+     {Closed("b", "/x/"), Open("a", "/x")},
+     "GET",
+     "/x",
+     "b"},
     {"SamePathFirstName", {Open("b", "/x"), Open("a", "/x")}, "GET", "/x", "a"},
-    {"SamePathDisabledOneIsLeftOut", {Open("a", "/x"), Disabled(Closed("b", "/x"))}, "GET", "/x", "a"},
+    {"SamePathDisabledOneIsLeftOut",
+     {Open("a", "/x"), Disabled(Closed("b", "/x"))},
+     "GET",
+     "/x",
+     "a"},
     {"AllDisabled", {Disabled(Open("a", "/"))}, "GET", "/", "503"},
-    {"DisabledAndAnotherMethod", {Disabled(Open("a", "/")), Open("b", "/", {"POST"})}, "GET", "/", "503"},
+    {"DisabledAndAnotherMethod",
+     {Disabled(Open("a", "/")), Open("b", "/", {"POST"})},
+     "GET",
+     "/",
+     "503"},
 };
 
 class MatchTriggerTest : public testing::TestWithParam<Case> {};
@@ -60,7 +88,8 @@ TEST_P(MatchTriggerTest, FindsTheTrigger) {
   EXPECT_EQ(match.status == 405, !match.allow.empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, MatchTriggerTest, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Cases, MatchTriggerTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace sless::gateway

@@ -21,7 +21,9 @@ base::Result<std::pair<std::string, std::string>> Target(const http::Request& re
   }
   const bool hex = hash.size() == 71 && hash.starts_with("sha256:") &&
                    hash.find_first_not_of("0123456789abcdef", 7) == std::string::npos;
-  if (!hex) return base::Err(Code::kInvalidArgument, "the hash must be sha256: and 64 lower-case hex digits");
+  if (!hex)
+    return base::Err(Code::kInvalidArgument,
+                     "the hash must be sha256: and 64 lower-case hex digits");
   return std::make_pair(std::move(ns), std::move(hash));
 }
 
@@ -61,7 +63,9 @@ http::Reply Upload(const Deps& deps, const http::Request& request, http::BodyRea
   const auto found = source::TreeHash(*tree);
   if (found != hash) {
     return base::Err(Code::kFailedPrecondition,
-                     fmt::format("the uploaded tree has the hash {}, but it was sent under {}; did a file change while it was packed?", found, hash),
+                     fmt::format("the uploaded tree has the hash {}, but it was sent under {}; did "
+                                 "a file change while it was packed?",
+                                 found, hash),
                      "", "HashMismatch");
   }
   RETURN_IF_ERROR(writer->Commit(hash));
@@ -74,9 +78,13 @@ void AddCodeRoutes(Routes& routes) {
   const auto path = "/v1/namespaces/{namespace}/code/{hash}";
   routes.Add("GET", path, {"Is the code of this tree hash there? (use HEAD)", 200, "Code"},
              [&deps = routes.deps()](http::Request& request) { return Head(deps, request); });
-  routes.AddUpload("PUT", path, {"Upload a zip of the tree with this hash; nothing is read where it is there already", 201, "Code"},
-                   64 * 1024 * 1024,
-                   [&deps = routes.deps()](http::Request& request, http::BodyReader& body) { return Upload(deps, request, body); });
+  routes.AddUpload(
+      "PUT", path,
+      {"Upload a zip of the tree with this hash; nothing is read where it is there already", 201,
+       "Code"},
+      64 * 1024 * 1024, [&deps = routes.deps()](http::Request& request, http::BodyReader& body) {
+        return Upload(deps, request, body);
+      });
 }
 
 }  // namespace sless::handlers

@@ -28,7 +28,8 @@ void Routes::Add(std::string method, std::string path, RouteDoc doc, http::Handl
   router_.Add(std::move(method), std::move(path), std::move(handler), Guarded());
 }
 
-void Routes::AddUpload(std::string method, std::string path, RouteDoc doc, size_t max_body, http::UploadHandler handler) {
+void Routes::AddUpload(std::string method, std::string path, RouteDoc doc, size_t max_body,
+                       http::UploadHandler handler) {
   list_.push_back({method, path, std::move(doc), true});
   auto options = Guarded();
   options.max_body = max_body;
@@ -37,7 +38,8 @@ void Routes::AddUpload(std::string method, std::string path, RouteDoc doc, size_
 
 void Routes::AddPublic(std::string method, std::string path, RouteDoc doc, http::Handler handler) {
   list_.push_back({method, path, std::move(doc), false});
-  router_.Add(std::move(method), std::move(path), std::move(handler), {.max_body = 0, .quiet = true});
+  router_.Add(std::move(method), std::move(path), std::move(handler),
+              {.max_body = 0, .quiet = true});
 }
 
 void AddObjectRoutes(Routes& routes) {
@@ -46,28 +48,45 @@ void AddObjectRoutes(Routes& routes) {
     const std::string name(kind.name);
     const auto list = "/v1/namespaces/{namespace}/" + std::string(kind.plural);
     const auto one = list + "/{name}";
-    routes.Add("GET", list, {"List, ordered by name", 200, name + "List", "", {"limit: at most so many, 1 to 1000", "continue: from the page before"}},
+    routes.Add("GET", list,
+               {"List, ordered by name",
+                200,
+                name + "List",
+                "",
+                {"limit: at most so many, 1 to 1000", "continue: from the page before"}},
                [handlers](http::Request& request) { return handlers->List(request); });
     routes.Add("GET", one,
-               {"Read; with wait=ready answers as soon as status.observedGeneration has reached generation in a final phase, with wait=gone a "
+               {"Read; with wait=ready answers as soon as status.observedGeneration has reached "
+                "generation in a final phase, with wait=gone a "
                 "404 as soon as the object is deleted, or what is there at the timeout",
-                200, name, "", {"wait: ready or gone", "generation: default the one of now", "timeout: seconds, 0 to 60, default 25"}},
+                200,
+                name,
+                "",
+                {"wait: ready or gone", "generation: default the one of now",
+                 "timeout: seconds, 0 to 60, default 25"}},
                [handlers](http::Request& request) { return handlers->Get(request); });
     routes.Add("PUT", one,
-               {"Create (201) or replace (200); the same body changes nothing. If-None-Match: * creates only, If-Match: \"resourceVersion\" "
+               {"Create (201) or replace (200); the same body changes nothing. If-None-Match: * "
+                "creates only, If-Match: \"resourceVersion\" "
                 "replaces only that version",
                 200, name, name},
                [handlers](http::Request& request) { return handlers->Put(request); });
     routes.Add("PATCH", one, {"Change parts, as JSON merge patch", 200, name, "MergePatch"},
                [handlers](http::Request& request) { return handlers->Patch(request); });
     routes.Add("DELETE", one,
-               {"Ask for deletion; 404 when it is done. With wait=gone answers 204 when it is, or 202 at the timeout", 202, name, "",
+               {"Ask for deletion; 404 when it is done. With wait=gone answers 204 when it is, or "
+                "202 at the timeout",
+                202,
+                name,
+                "",
                 {"wait: gone", "timeout: seconds, 0 to 60, default 25"}},
                [handlers](http::Request& request) { return handlers->Delete(request); });
   }
   // Served by the gateway, which has the slots.
-  routes.Document("POST", "/v1/namespaces/{namespace}/functions/{name}/invoke",
-                  {"Call the function with the body as its event; the answer is what the handler returned", 200, "Any", "Any"});
+  routes.Document(
+      "POST", "/v1/namespaces/{namespace}/functions/{name}/invoke",
+      {"Call the function with the body as its event; the answer is what the handler returned", 200,
+       "Any", "Any"});
 }
 
 void RegisterRoutes(http::Router& router, const Deps& deps) {
@@ -86,7 +105,8 @@ void RegisterRoutes(http::Router& router, const Deps& deps) {
 }
 
 std::unique_ptr<store::Subscription> WakeOnChange(store::ObjectStore& store, http::WakeHub& hub) {
-  return store.Subscribe([&hub](const store::Change& change) { hub.Notify(change.key.ToString()); });
+  return store.Subscribe(
+      [&hub](const store::Change& change) { hub.Notify(change.key.ToString()); });
 }
 
 }  // namespace sless::handlers

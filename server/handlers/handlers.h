@@ -28,16 +28,18 @@ struct Deps {
   observe::Registry& metrics;
   const base::Clock& clock;
   base::Logger& log;
-  http::WakeHub& hub;                        ///< woken by WakeOnChange
-  std::string external_url;                  ///< without a final '/'
-  std::vector<std::string> runtimes;         ///< that this host can run
-  std::function<base::Status()> readiness;   ///< an error is why /readyz says 503; its message is shown to everybody
+  http::WakeHub& hub;                 ///< woken by WakeOnChange
+  std::string external_url;           ///< without a final '/'
+  std::vector<std::string> runtimes;  ///< that this host can run
+  std::function<base::Status()>
+      readiness;  ///< an error is why /readyz says 503; its message is shown to everybody
 };
 
 /// Adds every route. All under /v1 need a bearer token; /healthz, /readyz and /metrics need none.
 void RegisterRoutes(http::Router& router, const Deps& deps);
 
-/// Wakes the long polls of an object when the store writes it. Keep the subscription as long as the server runs.
+/// Wakes the long polls of an object when the store writes it. Keep the subscription as long as the
+/// server runs.
 std::unique_ptr<store::Subscription> WakeOnChange(store::ObjectStore& store, http::WakeHub& hub);
 
 }  // namespace sless::handlers

@@ -31,8 +31,11 @@ using testing::HasSubstr;
 
 class FakeLogs final : public invocations::LogStore {
  public:
-  void Append(const std::string&, const std::string&, invocations::LogRecord record) override { records.push_back(std::move(record)); }
-  base::Result<std::vector<invocations::LogRecord>> Read(const std::string&, const std::string&, const invocations::LogQuery& query) const override {
+  void Append(const std::string&, const std::string&, invocations::LogRecord record) override {
+    records.push_back(std::move(record));
+  }
+  base::Result<std::vector<invocations::LogRecord>> Read(
+      const std::string&, const std::string&, const invocations::LogQuery& query) const override {
     last = query;
     return records;
   }
@@ -43,17 +46,19 @@ class FakeLogs final : public invocations::LogStore {
 
 std::string Zip(const source::Tree& tree) {
   std::string out;
-  EXPECT_THAT(source::WriteZip(tree, [&](std::string_view bytes) {
-                out += bytes;
-                return base::Ok();
-              }),
+  EXPECT_THAT(source::WriteZip(tree,
+                               [&](std::string_view bytes) {
+                                 out += bytes;
+                                 return base::Ok();
+                               }),
               IsOk());
   return out;
 }
 
 class HandlersTest : public testing::Test {
  protected:
-  HandlersTest() : dir(std::filesystem::temp_directory_path() / ("sless_handlers_" + base::RandomHex(6))) {
+  HandlersTest()
+      : dir(std::filesystem::temp_directory_path() / ("sless_handlers_" + base::RandomHex(6))) {
     std::filesystem::create_directories(dir);
     store = store::MakeMemoryStore(clock);
     auto opened = artifact::OpenFilesystemStore(dir / "artifacts");
@@ -65,12 +70,25 @@ class HandlersTest : public testing::Test {
     bearer = "Authorization: Bearer " + made->Reveal() + "\r\n";
     subscription = WakeOnChange(*store, hub);
     http::Router router;
-    RegisterRoutes(router, {*store, *artifacts, logs, *auth, metrics, clock, log, hub, "http://example.test", {"python3.11"},
-                            [this]() -> base::Status { return ready ? base::Ok() : base::Err(base::Code::kUnavailable, "restoring"); }});
+    RegisterRoutes(router, {*store,
+                            *artifacts,
+                            logs,
+                            *auth,
+                            metrics,
+                            clock,
+                            log,
+                            hub,
+                            "http://example.test",
+                            {"python3.11"},
+                            [this]() -> base::Status {
+                              return ready ? base::Ok()
+                                           : base::Err(base::Code::kUnavailable, "restoring");
+                            }});
     auto started = http::Server::Start({.workers = 4}, std::move(router), {io, log, metrics});
     EXPECT_THAT(started, IsOk());
     server = std::move(*started);
-    auto inline_tree = source::InlineTree("python3.11", "handler.handle", "def handle(e):\n  return 1\n");
+    auto inline_tree =
+        source::InlineTree("python3.11", "handler.handle", "def handle(e):\n  return 1\n");
     EXPECT_THAT(inline_tree, IsOk());
     tree = *inline_tree;
     hash = source::TreeHash(tree);
@@ -81,7 +99,8 @@ class HandlersTest : public testing::Test {
     std::filesystem::remove_all(dir);
   }
 
-  http::Answer Do(std::string_view method, const std::string& path, const std::string& body = "", std::string_view extra = "") {
+  http::Answer Do(std::string_view method, const std::string& path, const std::string& body = "",
+                  std::string_view extra = "") {
     return http::Call(server->address(), method, path, body, bearer + std::string(extra));
   }
   json Json(const http::Answer& answer) { return base::ParseJson(answer.body).value_or(json()); }
@@ -90,7 +109,9 @@ class HandlersTest : public testing::Test {
     body["spec"] = std::move(spec);
     return body;
   }
-  json FunctionBody() { return Body({{"runtime", "python3.11"}, {"source", {{"type", "dir"}, {"hash", hash}}}}); }
+  json FunctionBody() {
+    return Body({{"runtime", "python3.11"}, {"source", {{"type", "dir"}, {"hash", hash}}}});
+  }
   void UploadCode() { EXPECT_EQ(Do("PUT", code_path(), Zip(tree)).status, 201); }
   std::string code_path() const { return "/v1/namespaces/default/code/" + hash; }
   void SetStatus(const std::string& phase, int64_t generation) {
@@ -123,10 +144,16 @@ class HandlersTest : public testing::Test {
 };
 
 TEST_F(HandlersTest, WithoutATokenOnlyHealthAndMetricsAnswer) {
-  for (const char* path : {"/healthz", "/readyz", "/metrics"}) EXPECT_EQ(http::Call(server->address(), "GET", path).status, 200) << path;
-  for (const char* path : {"/v1/info", "/v1/namespaces", "/v1/openapi.json", "/v1/namespaces/default/functions"}) {
+  for (const char* path : {"/healthz", "/readyz", "/metrics"})
+    EXPECT_EQ(http::Call(server->address(), "GET", path).status, 200) << path;
+  for (const char* path :
+       {"/v1/info", "/v1/namespaces", "/v1/openapi.json", "/v1/namespaces/default/functions"}) {
     EXPECT_EQ(http::Call(server->address(), "GET", path).status, 401) << path;
-    EXPECT_EQ(http::Call(server->address(), "GET", path, "", "Authorization: Bearer sless_test_00\r\n").status, 401) << path;
+    EXPECT_EQ(
+        http::Call(server->address(), "GET", path, "", "Authorization: Bearer sless_test_00\r\n")
+            .status,
+        401)
+        << path;
     EXPECT_EQ(Do("GET", path).status, 200) << path;
   }
   ready = false;
@@ -138,7 +165,8 @@ TEST_F(HandlersTest, CodeIsUploadedOnceAndChecked) {
   EXPECT_EQ(Do("HEAD", code_path()).status, 404);
   UploadCode();
   EXPECT_EQ(Do("HEAD", code_path()).status, 200);
-  EXPECT_EQ(Do("PUT", code_path(), "not even a zip").status, 200) << "there already: nothing is read";
+  EXPECT_EQ(Do("PUT", code_path(), "not even a zip").status, 200)
+      << "there already: nothing is read";
   const auto other = "/v1/namespaces/default/code/sha256:" + std::string(64, '0');
   const auto mismatch = Do("PUT", other, Zip(tree));
   EXPECT_EQ(mismatch.status, 422);
@@ -148,7 +176,8 @@ TEST_F(HandlersTest, CodeIsUploadedOnceAndChecked) {
   EXPECT_EQ(broken.status, 400);
   EXPECT_EQ(Json(broken)["reason"], "BadArchive");
   EXPECT_EQ(Do("PUT", "/v1/namespaces/default/code/sha256:xyz", "z").status, 400);
-  EXPECT_EQ(Do("HEAD", "/v1/namespaces/elsewhere/code/" + hash).status, 404) << "a namespace learns of another's code";
+  EXPECT_EQ(Do("HEAD", "/v1/namespaces/elsewhere/code/" + hash).status, 404)
+      << "a namespace learns of another's code";
 }
 
 TEST_F(HandlersTest, PutCreatesChangesNothingTwiceAndReplaces) {
@@ -178,7 +207,9 @@ TEST_F(HandlersTest, PutCreatesChangesNothingTwiceAndReplaces) {
   const auto changed = Do("PUT", f, body.dump(), "If-Match: \"" + version + "\"\r\n");
   EXPECT_EQ(changed.status, 200);
   EXPECT_EQ(Json(changed)["metadata"]["generation"], 2);
-  EXPECT_EQ(Do("PUT", "/v1/namespaces/default/functions/g", body.dump(), "If-Match: \"1\"\r\n").status, 412);
+  EXPECT_EQ(
+      Do("PUT", "/v1/namespaces/default/functions/g", body.dump(), "If-Match: \"1\"\r\n").status,
+      412);
 }
 
 struct Bad {
@@ -224,7 +255,10 @@ TEST_F(HandlersTest, PatchMergesSpecAndAnnotations) {
   body["spec"]["environment"] = {{"A", "1"}, {"B", "2"}};
   ASSERT_EQ(Do("PUT", f, body.dump()).status, 201);
   const auto type = "Content-Type: application/merge-patch+json\r\n";
-  const auto patched = Do("PATCH", f, R"({"metadata":{"annotations":{"sless.dev/creating":null}},"spec":{"environment":{"A":null,"C":"3"}}})", type);
+  const auto patched = Do(
+      "PATCH", f,
+      R"({"metadata":{"annotations":{"sless.dev/creating":null}},"spec":{"environment":{"A":null,"C":"3"}}})",
+      type);
   ASSERT_EQ(patched.status, 200) << patched.body;
   EXPECT_EQ(Json(patched)["metadata"]["annotations"], json::object());
   EXPECT_EQ(Json(patched)["spec"]["environment"], (json{{"B", "2"}, {"C", "3"}}));
@@ -262,7 +296,10 @@ TEST_F(HandlersTest, AFailureFromBeforeTheRetryIsNotItsOutcome) {
     return std::chrono::steady_clock::now() - began;
   };
   EXPECT_LT(wait(20), 10s);
-  ASSERT_EQ(Do("PATCH", f, R"({"metadata":{"annotations":{"sless.dev/retry":"1"}}})", "Content-Type: application/merge-patch+json\r\n").status, 200);
+  ASSERT_EQ(Do("PATCH", f, R"({"metadata":{"annotations":{"sless.dev/retry":"1"}}})",
+               "Content-Type: application/merge-patch+json\r\n")
+                .status,
+            200);
   EXPECT_GE(wait(1), 900ms);
 }
 
@@ -288,12 +325,16 @@ TEST_F(HandlersTest, ListsArePagedAndNamespacesComeAndGo) {
   EXPECT_EQ(Json(Do("GET", "/v1/namespaces"))["items"], json::array());
   UploadCode();
   for (const char* name : {"a", "b", "c"}) {
-    ASSERT_EQ(Do("PUT", std::string("/v1/namespaces/default/functions/") + name, FunctionBody().dump()).status, 201);
+    ASSERT_EQ(
+        Do("PUT", std::string("/v1/namespaces/default/functions/") + name, FunctionBody().dump())
+            .status,
+        201);
   }
   const auto first = Json(Do("GET", "/v1/namespaces/default/functions?limit=2"));
   ASSERT_EQ(first["items"].size(), 2u);
   EXPECT_EQ(first["items"][0]["kind"], "Function");
-  const auto next = Json(Do("GET", "/v1/namespaces/default/functions?limit=2&continue=" + base::PercentEncode(first["continue"].get<std::string>())));
+  const auto next = Json(Do("GET", "/v1/namespaces/default/functions?limit=2&continue=" +
+                                       base::PercentEncode(first["continue"].get<std::string>())));
   ASSERT_EQ(next["items"].size(), 1u);
   EXPECT_EQ(next["items"][0]["metadata"]["name"], "c");
   EXPECT_FALSE(next.contains("continue"));
@@ -316,7 +357,9 @@ TEST_F(HandlersTest, RunsAreListedNewestFirstAndRetriedOnce) {
   const auto list = Json(Do("GET", job + "/runs"));
   ASSERT_EQ(list["items"].size(), 2u);
   EXPECT_EQ(list["items"][0]["spec"]["runId"], 10);
-  const auto retry = [&](int run, int attempt) { return Do("POST", job + "/runs", fmt::format(R"({{"runId":{},"attempt":{}}})", run, attempt)); };
+  const auto retry = [&](int run, int attempt) {
+    return Do("POST", job + "/runs", fmt::format(R"({{"runId":{},"attempt":{}}})", run, attempt));
+  };
   for (int i = 0; i < 2; ++i) EXPECT_EQ(Json(retry(10, 2))["spec"]["maxAttempts"], 2);
   EXPECT_EQ(retry(10, 1).status, 200);
   EXPECT_EQ(retry(10, 3).status, 422);
@@ -328,12 +371,15 @@ TEST_F(HandlersTest, RunsAreListedNewestFirstAndRetriedOnce) {
 
 TEST_F(HandlersTest, LoweredRunIdNamesTheLastRun) {
   const std::string job = "/v1/namespaces/default/jobs/j";
-  const auto put = [&](int id) { return Do("PUT", job, Body({{"function", "f"}, {"runId", id}}).dump()); };
+  const auto put = [&](int id) {
+    return Do("PUT", job, Body({{"function", "f"}, {"runId", id}}).dump());
+  };
   ASSERT_EQ(put(5).status, 201);
-  EXPECT_THAT((store::MutateStatus<api::Job>(*store, "default", "j", [](api::Job& j) {
-                j.status.last_run_id = 5;
-                return base::Ok();
-              })),
+  EXPECT_THAT((store::MutateStatus<api::Job>(*store, "default", "j",
+                                             [](api::Job& j) {
+                                               j.status.last_run_id = 5;
+                                               return base::Ok();
+                                             })),
               IsOk());
   const auto lowered = put(4);
   EXPECT_EQ(lowered.status, 422);
@@ -354,22 +400,30 @@ TEST_F(HandlersTest, Logs) {
 }
 
 // True if every member of `value` is in `schema` with that type.
-void Conforms(const json& document, const json& schema, const json& value, const std::string& where) {
+void Conforms(const json& document, const json& schema, const json& value,
+              const std::string& where) {
   if (schema.contains("$ref")) {
-    return Conforms(document, document[json::json_pointer(schema["$ref"].get<std::string>().substr(1))], value, where);
+    return Conforms(document,
+                    document[json::json_pointer(schema["$ref"].get<std::string>().substr(1))],
+                    value, where);
   }
   if (!schema.contains("type")) return;
   const auto type = schema["type"].get<std::string>();
-  const bool fits = (type == "object" && value.is_object()) || (type == "array" && value.is_array()) || (type == "string" && value.is_string()) ||
-                    (type == "integer" && value.is_number_integer()) || (type == "boolean" && value.is_boolean());
+  const bool fits =
+      (type == "object" && value.is_object()) || (type == "array" && value.is_array()) ||
+      (type == "string" && value.is_string()) || (type == "integer" && value.is_number_integer()) ||
+      (type == "boolean" && value.is_boolean());
   ASSERT_TRUE(fits) << where << " is no " << type;
-  if (schema.contains("enum")) EXPECT_NE(std::find(schema["enum"].begin(), schema["enum"].end(), value), schema["enum"].end()) << where << value;
+  if (schema.contains("enum"))
+    EXPECT_NE(std::find(schema["enum"].begin(), schema["enum"].end(), value), schema["enum"].end())
+        << where << value;
   if (value.is_array()) {
     for (const auto& item : value) Conforms(document, schema["items"], item, where + "/*");
   }
   if (!value.is_object() || !schema.contains("properties")) return;
   for (const auto& [name, member] : value.items()) {
-    ASSERT_TRUE(schema["properties"].contains(name)) << where << "/" << name << " is not documented";
+    ASSERT_TRUE(schema["properties"].contains(name))
+        << where << "/" << name << " is not documented";
     Conforms(document, schema["properties"][name], member, where + "/" + name);
   }
 }
@@ -377,15 +431,21 @@ void Conforms(const json& document, const json& schema, const json& value, const
 TEST_F(HandlersTest, EveryDocumentedPathAnswersAsTheOpenApiDocumentSays) {
   UploadCode();
   ASSERT_EQ(Do("PUT", f, FunctionBody().dump()).status, 201);
-  ASSERT_EQ(Do("PUT", "/v1/namespaces/default/jobs/f", Body({{"function", "f"}}).dump()).status, 201);
-  ASSERT_EQ(Do("PUT", "/v1/namespaces/default/triggers/f", Body({{"function", "f"}, {"type", "http"}, {"http", json::object()}}).dump()).status, 201);
+  ASSERT_EQ(Do("PUT", "/v1/namespaces/default/jobs/f", Body({{"function", "f"}}).dump()).status,
+            201);
+  ASSERT_EQ(Do("PUT", "/v1/namespaces/default/triggers/f",
+               Body({{"function", "f"}, {"type", "http"}, {"http", json::object()}}).dump())
+                .status,
+            201);
   const auto document = Json(Do("GET", "/v1/openapi.json"));
   EXPECT_EQ(document["openapi"], "3.0.3");
   int checked = 0;
   for (const auto& [path, operations] : document["paths"].items()) {
     auto real = path;
-    for (const auto& [name, value] : std::map<std::string, std::string>{{"{namespace}", "default"}, {"{name}", "f"}, {"{hash}", hash}}) {
-      if (const auto at = real.find(name); at != std::string::npos) real.replace(at, name.size(), value);
+    for (const auto& [name, value] : std::map<std::string, std::string>{
+             {"{namespace}", "default"}, {"{name}", "f"}, {"{hash}", hash}}) {
+      if (const auto at = real.find(name); at != std::string::npos)
+        real.replace(at, name.size(), value);
     }
     ASSERT_EQ(real.find('{'), std::string::npos) << path;
     for (const auto& [method, operation] : operations.items()) {
@@ -398,9 +458,11 @@ TEST_F(HandlersTest, EveryDocumentedPathAnswersAsTheOpenApiDocumentSays) {
       }
       if (method != "get") continue;
       const auto answer = Do("GET", real);
-      ASSERT_TRUE(operation["responses"].contains(std::to_string(answer.status))) << path << " " << answer.status << answer.body;
+      ASSERT_TRUE(operation["responses"].contains(std::to_string(answer.status)))
+          << path << " " << answer.status << answer.body;
       const auto& response = operation["responses"][std::to_string(answer.status)];
-      if (response.contains("content")) Conforms(document, response["content"]["application/json"]["schema"], Json(answer), path);
+      if (response.contains("content"))
+        Conforms(document, response["content"]["application/json"]["schema"], Json(answer), path);
     }
   }
   EXPECT_GE(checked, 20);

@@ -13,10 +13,13 @@ namespace sless::handlers {
 namespace {
 
 template <class T>
-Kind Make(base::Status (*validate)(const typename T::Spec&), std::vector<std::string_view> final_phases,
+Kind Make(base::Status (*validate)(const typename T::Spec&),
+          std::vector<std::string_view> final_phases,
           base::Status (*check_update)(const T& before, const typename T::Spec& after)) {
   using Spec = typename T::Spec;
-  const auto parse = [](const std::string& text) { return api::FromJsonText<Spec>(text, api::Unknown::kIgnore, "/spec"); };
+  const auto parse = [](const std::string& text) {
+    return api::FromJsonText<Spec>(text, api::Unknown::kIgnore, "/spec");
+  };
   Kind kind;
   kind.name = store::KindOf<T>::value;
   kind.plural = api::Plural(kind.name);
@@ -38,7 +41,8 @@ Kind Make(base::Status (*validate)(const typename T::Spec&), std::vector<std::st
     const auto y = parse(b);
     return x && y && *x == *y;
   };
-  kind.check_update = [parse, check_update](const store::StoredObject& before, const std::string& text) -> base::Status {
+  kind.check_update = [parse, check_update](const store::StoredObject& before,
+                                            const std::string& text) -> base::Status {
     if (check_update == nullptr) return base::Ok();
     ASSIGN_OR_RETURN(const auto object, store::FromStored<T>(before));
     ASSIGN_OR_RETURN(const auto spec, parse(text));
@@ -53,7 +57,8 @@ Kind Make(base::Status (*validate)(const typename T::Spec&), std::vector<std::st
   };
   kind.schema = [] {
     auto schema = SchemaVisitor::Schema<T>();
-    schema["properties"]["kind"] = {{"type", "string"}, {"description", "what it is"}, {"enum", {store::KindOf<T>::value}}};
+    schema["properties"]["kind"] = {
+        {"type", "string"}, {"description", "what it is"}, {"enum", {store::KindOf<T>::value}}};
     return schema;
   };
   return kind;

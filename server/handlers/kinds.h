@@ -1,6 +1,7 @@
 #pragma once
 
-// THE LIST of API kinds. One line here gives a kind its REST routes and its part of the OpenAPI document.
+// THE LIST of API kinds. One line here gives a kind its REST routes and its part of the OpenAPI
+// document.
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
@@ -15,8 +16,8 @@ namespace sless::handlers {
 
 /// What the generic object handlers need to know of a kind.
 struct Kind {
-  std::string_view name;                    ///< "Function"
-  std::string_view plural;                  ///< "functions", in paths
+  std::string_view name;    ///< "Function"
+  std::string_view plural;  ///< "functions", in paths
   std::vector<std::string_view> final_phases;
   /// Spec of a request body, checked and in canonical form. Error: kInvalidArgument with field.
   std::function<base::Result<std::string>(const nlohmann::json& spec)> read_spec;
@@ -27,7 +28,8 @@ struct Kind {
   /// True if both spec texts mean the same.
   std::function<bool(const std::string& a, const std::string& b)> same_spec;
   /// What may not change.
-  std::function<base::Status(const store::StoredObject& before, const std::string& spec)> check_update;
+  std::function<base::Status(const store::StoredObject& before, const std::string& spec)>
+      check_update;
   /// Hash of code that must have been uploaded, "" for none.
   std::function<std::string(const std::string& spec)> needs_code;
   /// The schema of the object, for OpenAPI.

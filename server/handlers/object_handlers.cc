@@ -40,7 +40,8 @@ base::Result<Response> ObjectHandlers::Answer(int status, const store::StoredObj
 }
 
 http::Reply ObjectHandlers::List(http::Request& request) const {
-  store::ListQuery query{std::string(kind_.name), request.Param("namespace"), "", 100, request.Query("continue").value_or("")};
+  store::ListQuery query{std::string(kind_.name), request.Param("namespace"), "", 100,
+                         request.Query("continue").value_or("")};
   if (const auto problem = base::DnsLabelProblem(query.ns); !problem.empty()) {
     return base::Err(Code::kInvalidArgument, "namespace: " + problem, "/metadata/namespace");
   }
@@ -61,12 +62,15 @@ http::Reply ObjectHandlers::Get(http::Request& request) const {
   ASSIGN_OR_RETURN(const auto timeout, request.QueryInt("timeout", 25, 0, kMaxWaitSec));
   const auto wait = request.Query("wait");
   if (wait && *wait != "ready" && *wait != "gone") {
-    return base::Err(Code::kInvalidArgument, fmt::format("query parameter \"wait\" must be ready or gone, got \"{}\"", base::Truncate(*wait, 40)));
+    return base::Err(Code::kInvalidArgument,
+                     fmt::format("query parameter \"wait\" must be ready or gone, got \"{}\"",
+                                 base::Truncate(*wait, 40)));
   }
   ASSIGN_OR_RETURN(const auto object, deps_.store.Get(key));
   if (!wait) return Answer(200, object);
   if (*wait == "gone") return WaitGone(key, After(timeout), false);
-  ASSIGN_OR_RETURN(const auto generation, request.QueryInt("generation", object.metadata.generation, 0, INT64_MAX));
+  ASSIGN_OR_RETURN(const auto generation,
+                   request.QueryInt("generation", object.metadata.generation, 0, INT64_MAX));
   return WaitReady(key, generation, After(timeout));
 }
 
@@ -78,15 +82,18 @@ bool ObjectHandlers::IsFinal(const store::StoredObject& object, int64_t generati
   // A function that failed may have been told to try once more.
   if (status->contains("observedRetry")) {
     const auto retry = object.metadata.annotations.find(std::string(api::kRetryAnnotation));
-    if (status->value("observedRetry", std::string()) != (retry == object.metadata.annotations.end() ? "" : retry->second)) return false;
+    if (status->value("observedRetry", std::string()) !=
+        (retry == object.metadata.annotations.end() ? "" : retry->second))
+      return false;
   }
-  return observed >= generation &&
-         std::find(kind_.final_phases.begin(), kind_.final_phases.end(), phase) != kind_.final_phases.end();
+  return observed >= generation && std::find(kind_.final_phases.begin(), kind_.final_phases.end(),
+                                             phase) != kind_.final_phases.end();
 }
 
 http::Reply ObjectHandlers::WaitReady(const api::ObjectKey& key, int64_t generation,
                                       std::chrono::steady_clock::time_point until) const {
-  return http::Wait{&deps_.hub, key.ToString(), until, [this, key, generation](bool last) -> std::optional<Response> {
+  return http::Wait{&deps_.hub, key.ToString(), until,
+                    [this, key, generation](bool last) -> std::optional<Response> {
                       const auto object = deps_.store.Get(key);
                       if (!object) return Response::FromError(object.error());
                       if (!last && !IsFinal(*object, generation)) return std::nullopt;
@@ -96,10 +103,14 @@ http::Reply ObjectHandlers::WaitReady(const api::ObjectKey& key, int64_t generat
 }
 
 // After a DELETE 204 says gone; to a GET the object is not found any more.
-http::Reply ObjectHandlers::WaitGone(const api::ObjectKey& key, std::chrono::steady_clock::time_point until, bool deleting) const {
-  return http::Wait{&deps_.hub, key.ToString(), until, [this, key, deleting](bool last) -> std::optional<Response> {
+http::Reply ObjectHandlers::WaitGone(const api::ObjectKey& key,
+                                     std::chrono::steady_clock::time_point until,
+                                     bool deleting) const {
+  return http::Wait{&deps_.hub, key.ToString(), until,
+                    [this, key, deleting](bool last) -> std::optional<Response> {
                       const auto object = deps_.store.Get(key);
-                      if (!object && object.error().code == Code::kNotFound && deleting) return Response{204, {}, ""};
+                      if (!object && object.error().code == Code::kNotFound && deleting)
+                        return Response{204, {}, ""};
                       if (!object) return Response::FromError(object.error());
                       if (!last) return std::nullopt;
                       auto answer = Answer(deleting ? 202 : 200, *object);
@@ -112,14 +123,16 @@ http::Reply ObjectHandlers::Delete(http::Request& request) const {
   ASSIGN_OR_RETURN(const auto timeout, request.QueryInt("timeout", 25, 0, kMaxWaitSec));
   ASSIGN_OR_RETURN(const auto condition, ReadCondition(request));
   const auto wait = request.Query("wait");
-  if (wait && *wait != "gone") return base::Err(Code::kInvalidArgument, "query parameter \"wait\" must be gone");
+  if (wait && *wait != "gone")
+    return base::Err(Code::kInvalidArgument, "query parameter \"wait\" must be gone");
   for (int i = 0;; ++i) {
     ASSIGN_OR_RETURN(auto object, deps_.store.Get(key));
     RETURN_IF_ERROR(CheckCondition(object, condition));
     if (object.metadata.deletion_requested_at.empty()) {
       object.metadata.deletion_requested_at = base::FormatTime(deps_.clock.Now());
       auto updated = deps_.store.Update(std::move(object));
-      if (!updated && updated.error().code == Code::kAborted && i < 20) continue;  // its status was written meanwhile
+      if (!updated && updated.error().code == Code::kAborted && i < 20)
+        continue;  // its status was written meanwhile
       if (!updated) return updated.error();
       object = std::move(*updated);
     }

@@ -37,11 +37,14 @@ class ObjectHandlers {
   static base::Result<Condition> ReadCondition(const http::Request& request);
   base::Status CheckCode(const api::ObjectKey& key, const std::string& spec) const;
   base::Result<http::Response> Create(const api::ObjectKey& key, const Wanted& wanted) const;
-  base::Result<http::Response> Replace(const store::StoredObject& there, const Wanted& wanted, const Condition& condition) const;
+  base::Result<http::Response> Replace(const store::StoredObject& there, const Wanted& wanted,
+                                       const Condition& condition) const;
   static base::Status CheckCondition(const store::StoredObject& there, const Condition& condition);
   base::Result<http::Response> Answer(int status, const store::StoredObject& object) const;
-  http::Reply WaitReady(const api::ObjectKey& key, int64_t generation, std::chrono::steady_clock::time_point until) const;
-  http::Reply WaitGone(const api::ObjectKey& key, std::chrono::steady_clock::time_point until, bool deleting) const;
+  http::Reply WaitReady(const api::ObjectKey& key, int64_t generation,
+                        std::chrono::steady_clock::time_point until) const;
+  http::Reply WaitGone(const api::ObjectKey& key, std::chrono::steady_clock::time_point until,
+                       bool deleting) const;
   bool IsFinal(const store::StoredObject& object, int64_t generation) const;
 
   const Deps& deps_;

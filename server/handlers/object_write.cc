@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "client/api/fields.h"
 #include "client/base/json.h"
 #include "client/base/strings.h"
-#include "client/api/fields.h"
 #include "server/domain/validate.h"
 #include "server/handlers/object_handlers.h"
 
@@ -20,38 +20,47 @@ constexpr int kTries = 20;  // a write meets writes of status by the reconciler
 
 base::Result<json> ReadObjectBody(const http::Request& request) {
   ASSIGN_OR_RETURN(auto body, base::ParseJson(request.body));
-  if (!body.is_object()) return base::Err(Code::kInvalidArgument, fmt::format("want a JSON object, got {}", body.type_name()));
+  if (!body.is_object())
+    return base::Err(Code::kInvalidArgument,
+                     fmt::format("want a JSON object, got {}", body.type_name()));
   return body;
 }
 
-base::Status CheckMembers(const json& body, const std::vector<std::string>& known, const std::string& path) {
+base::Status CheckMembers(const json& body, const std::vector<std::string>& known,
+                          const std::string& path) {
   for (const auto& [name, value] : body.items()) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const auto nearest = base::Nearest(name, known);
     return base::Err(Code::kInvalidArgument,
-                     fmt::format("unknown field \"{}\"; known: {}{}", base::Truncate(name, 60), base::Join(known, ", "),
+                     fmt::format("unknown field \"{}\"; known: {}{}", base::Truncate(name, 60),
+                                 base::Join(known, ", "),
                                  nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?"),
                      path + "/" + api::fields_internal::Token(name));
   }
   return base::Ok();
 }
 
-base::Status SameOrEmpty(const std::string& in_body, const std::string& in_path, const std::string& field) {
+base::Status SameOrEmpty(const std::string& in_body, const std::string& in_path,
+                         const std::string& field) {
   if (in_body.empty() || in_body == in_path) return base::Ok();
-  return base::Err(Code::kInvalidArgument,
-                   fmt::format("the body says \"{}\", the path \"{}\"", base::Truncate(in_body, 80), in_path), field);
+  return base::Err(
+      Code::kInvalidArgument,
+      fmt::format("the body says \"{}\", the path \"{}\"", base::Truncate(in_body, 80), in_path),
+      field);
 }
 
 }  // namespace
 
-base::Result<ObjectHandlers::Wanted> ObjectHandlers::ReadWanted(const json& body, const api::ObjectKey& key) const {
+base::Result<ObjectHandlers::Wanted> ObjectHandlers::ReadWanted(const json& body,
+                                                                const api::ObjectKey& key) const {
   RETURN_IF_ERROR(CheckMembers(body, {"kind", "metadata", "spec", "status"}, ""));
   if (body.contains("kind") && body["kind"] != json(key.kind)) {
     return base::Err(Code::kInvalidArgument, fmt::format("kind must be \"{}\"", key.kind), "/kind");
   }
   Wanted wanted;
   if (const auto it = body.find("metadata"); it != body.end() && !it->is_null()) {
-    ASSIGN_OR_RETURN(auto metadata, api::FromJson<api::Metadata>(*it, api::Unknown::kError, "/metadata"));
+    ASSIGN_OR_RETURN(auto metadata,
+                     api::FromJson<api::Metadata>(*it, api::Unknown::kError, "/metadata"));
     RETURN_IF_ERROR(SameOrEmpty(metadata.ns, key.ns, "/metadata/namespace"));
     RETURN_IF_ERROR(SameOrEmpty(metadata.name, key.name, "/metadata/name"));
     metadata.ns = key.ns;
@@ -65,7 +74,8 @@ base::Result<ObjectHandlers::Wanted> ObjectHandlers::ReadWanted(const json& body
   return wanted;
 }
 
-base::Result<ObjectHandlers::Condition> ObjectHandlers::ReadCondition(const http::Request& request) {
+base::Result<ObjectHandlers::Condition> ObjectHandlers::ReadCondition(
+    const http::Request& request) {
   Condition condition;
   if (const auto text = request.headers.Get("If-None-Match"); !text.empty()) {
     if (text != "*") return base::Err(Code::kInvalidArgument, "If-None-Match must be *");
@@ -73,21 +83,25 @@ base::Result<ObjectHandlers::Condition> ObjectHandlers::ReadCondition(const http
   }
   if (auto text = request.headers.Get("If-Match"); !text.empty() && text != "*") {
     if (text.size() < 3 || text.front() != '"' || text.back() != '"') {
-      return base::Err(Code::kInvalidArgument, "If-Match must be one resourceVersion in double quotes");
+      return base::Err(Code::kInvalidArgument,
+                       "If-Match must be one resourceVersion in double quotes");
     }
     condition.version = std::string(text.substr(1, text.size() - 2));
   }
   return condition;
 }
 
-base::Status ObjectHandlers::CheckCondition(const store::StoredObject& there, const Condition& condition) {
+base::Status ObjectHandlers::CheckCondition(const store::StoredObject& there,
+                                            const Condition& condition) {
   if (condition.create_only) {
     return base::Err(Code::kAlreadyExists, there.key.ToString() + " exists", "", "AlreadyExists");
   }
   if (condition.version && *condition.version != there.metadata.resource_version) {
     return base::Err(Code::kAborted,
-                     fmt::format("{} was changed by somebody else: its resourceVersion is {}, not {}; read it again and repeat the change",
-                                 there.key.ToString(), there.metadata.resource_version, base::Truncate(*condition.version, 40)),
+                     fmt::format("{} was changed by somebody else: its resourceVersion is {}, not "
+                                 "{}; read it again and repeat the change",
+                                 there.key.ToString(), there.metadata.resource_version,
+                                 base::Truncate(*condition.version, 40)),
                      "", "Conflict");
   }
   return base::Ok();
@@ -98,12 +112,16 @@ base::Status ObjectHandlers::CheckCode(const api::ObjectKey& key, const std::str
   if (hash.empty()) return base::Ok();
   ASSIGN_OR_RETURN(const bool there, deps_.artifacts.Has(key.ns, hash));
   if (there) return base::Ok();
-  return base::Err(Code::kFailedPrecondition,
-                   fmt::format("no code was uploaded under {0}; PUT the zip to /v1/namespaces/{1}/code/{0} first", hash, key.ns),
-                   "/spec/source/hash", "SourceMissing");
+  return base::Err(
+      Code::kFailedPrecondition,
+      fmt::format(
+          "no code was uploaded under {0}; PUT the zip to /v1/namespaces/{1}/code/{0} first", hash,
+          key.ns),
+      "/spec/source/hash", "SourceMissing");
 }
 
-base::Result<Response> ObjectHandlers::Create(const api::ObjectKey& key, const Wanted& wanted) const {
+base::Result<Response> ObjectHandlers::Create(const api::ObjectKey& key,
+                                              const Wanted& wanted) const {
   RETURN_IF_ERROR(CheckCode(key, wanted.spec));
   store::StoredObject object{key, {}, wanted.spec, kind_.new_status()};
   object.metadata.ns = key.ns;
@@ -113,10 +131,14 @@ base::Result<Response> ObjectHandlers::Create(const api::ObjectKey& key, const W
   return Answer(201, created);
 }
 
-base::Result<Response> ObjectHandlers::Replace(const store::StoredObject& there, const Wanted& wanted, const Condition& condition) const {
+base::Result<Response> ObjectHandlers::Replace(const store::StoredObject& there,
+                                               const Wanted& wanted,
+                                               const Condition& condition) const {
   RETURN_IF_ERROR(CheckCondition(there, condition));
   if (!there.metadata.deletion_requested_at.empty()) {
-    return base::Err(Code::kAborted, there.key.ToString() + " is being deleted; try again when it is gone", "", "BeingDeleted");
+    return base::Err(Code::kAborted,
+                     there.key.ToString() + " is being deleted; try again when it is gone", "",
+                     "BeingDeleted");
   }
   auto next = there;
   // An equal spec keeps its text, so that a newer server's way to write it is no change.
@@ -139,22 +161,32 @@ http::Reply ObjectHandlers::Put(http::Request& request) const {
     const auto there = deps_.store.Get(key);
     if (!there && there.error().code != Code::kNotFound) return there.error();
     if (!there && condition.version) {
-      return base::Err(Code::kAborted, key.ToString() + " does not exist any more, so it has no such resourceVersion", "", "Conflict");
+      return base::Err(
+          Code::kAborted,
+          key.ToString() + " does not exist any more, so it has no such resourceVersion", "",
+          "Conflict");
     }
     auto answer = there ? Replace(*there, wanted, condition) : Create(key, wanted);
     const auto code = answer ? Code::kInternal : answer.error().code;
     // A race, not a condition of the caller: look again.
-    const bool lost_race = !answer && answer.error().reason.empty() &&
-                           (code == Code::kAborted || code == Code::kNotFound || code == Code::kAlreadyExists);
+    const bool lost_race =
+        !answer && answer.error().reason.empty() &&
+        (code == Code::kAborted || code == Code::kNotFound || code == Code::kAlreadyExists);
     if (lost_race && i < kTries) continue;
     return answer;
   }
 }
 
 http::Reply ObjectHandlers::Patch(http::Request& request) const {
-  const auto type = base::Trim(request.headers.Get("Content-Type").substr(0, request.headers.Get("Content-Type").find(';')));
-  if (!http::SameNoCase(type, "application/merge-patch+json") && !http::SameNoCase(type, "application/json")) {
-    auto response = Response::FromError({Code::kInvalidArgument, "PATCH wants Content-Type: application/merge-patch+json", "", "UnsupportedMediaType", {}});
+  const auto type = base::Trim(
+      request.headers.Get("Content-Type").substr(0, request.headers.Get("Content-Type").find(';')));
+  if (!http::SameNoCase(type, "application/merge-patch+json") &&
+      !http::SameNoCase(type, "application/json")) {
+    auto response = Response::FromError({Code::kInvalidArgument,
+                                         "PATCH wants Content-Type: application/merge-patch+json",
+                                         "",
+                                         "UnsupportedMediaType",
+                                         {}});
     response.status = 415;
     return response;
   }
@@ -174,7 +206,8 @@ http::Reply ObjectHandlers::Patch(http::Request& request) const {
     if (!body["metadata"].contains("annotations")) body["metadata"]["annotations"] = json::object();
     ASSIGN_OR_RETURN(const auto wanted, ReadWanted(body, key));
     auto answer = Replace(there, wanted, condition);
-    const bool lost_race = !answer && answer.error().reason.empty() && answer.error().code == Code::kAborted;
+    const bool lost_race =
+        !answer && answer.error().reason.empty() && answer.error().code == Code::kAborted;
     if (lost_race && i < kTries) continue;
     return answer;
   }

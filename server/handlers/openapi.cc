@@ -24,8 +24,11 @@ json Object(std::initializer_list<std::pair<std::string, json>> properties) {
 }
 
 json ListOf(const json& item) {
-  return Object({{"items", {{"type", "array"}, {"items", item}}},
-                 {"continue", {{"type", "string"}, {"description", "give it back as ?continue= for the next page; absent at the end"}}}});
+  return Object(
+      {{"items", {{"type", "array"}, {"items", item}}},
+       {"continue",
+        {{"type", "string"},
+         {"description", "give it back as ?continue= for the next page; absent at the end"}}}});
 }
 
 json Schemas() {
@@ -46,10 +49,22 @@ json Schemas() {
   schemas["Health"] = Object({{"status", text}});
   schemas["Info"] = Object({{"version", text}, {"externalUrl", text}, {"runtimes", words}});
   schemas["NamespaceList"] = ListOf(Object({{"name", text}}));
-  schemas["LogList"] = ListOf(Object({{"time", text}, {"revision", number}, {"replica", text}, {"stream", text}, {"requestId", text}, {"line", text}}));
-  schemas["MergePatch"] = {{"type", "object"}, {"description", "RFC 7396, on spec and metadata.annotations"}};
+  schemas["LogList"] = ListOf(Object({{"time", text},
+                                      {"revision", number},
+                                      {"replica", text},
+                                      {"stream", text},
+                                      {"requestId", text},
+                                      {"line", text}}));
+  schemas["MergePatch"] = {{"type", "object"},
+                           {"description", "RFC 7396, on spec and metadata.annotations"}};
   schemas["Any"] = json::object();
-  schemas["Error"] = Object({{"code", text}, {"message", text}, {"field", text}, {"reason", text}, {"file", text}, {"line", number}, {"logTail", words}});
+  schemas["Error"] = Object({{"code", text},
+                             {"message", text},
+                             {"field", text},
+                             {"reason", text},
+                             {"file", text},
+                             {"line", number},
+                             {"logTail", words}});
   return schemas;
 }
 
@@ -63,11 +78,17 @@ json Parameters(const DocumentedRoute& route) {
   auto parameters = json::array();
   for (const auto segment : http::PathSegments(route.path)) {
     if (!segment.starts_with("{")) continue;
-    parameters.push_back({{"name", segment.substr(1, segment.size() - 2)}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}});
+    parameters.push_back({{"name", segment.substr(1, segment.size() - 2)},
+                          {"in", "path"},
+                          {"required", true},
+                          {"schema", {{"type", "string"}}}});
   }
   for (const auto& query : route.doc.query) {
     const auto colon = query.find(':');
-    parameters.push_back({{"name", query.substr(0, colon)}, {"in", "query"}, {"description", query.substr(colon + 2)}, {"schema", {{"type", "string"}}}});
+    parameters.push_back({{"name", query.substr(0, colon)},
+                          {"in", "query"},
+                          {"description", query.substr(colon + 2)},
+                          {"schema", {{"type", "string"}}}});
   }
   return parameters;
 }
@@ -80,8 +101,10 @@ json Operation(const DocumentedRoute& route) {
   responses[std::to_string(route.doc.status)] = std::move(success);
   responses["default"] = {{"description", "an error"}, {"content", Content("Error")}};
   if (!route.doc.body_schema.empty()) {
-    const auto type = route.doc.body_schema == "MergePatch" ? "application/merge-patch+json" : "application/json";
-    operation["requestBody"] = {{"required", true}, {"content", Content(route.doc.body_schema, type)}};
+    const auto type =
+        route.doc.body_schema == "MergePatch" ? "application/merge-patch+json" : "application/json";
+    operation["requestBody"] = {{"required", true},
+                                {"content", Content(route.doc.body_schema, type)}};
   }
   operation["security"] = json::array();
   if (route.needs_token) operation["security"].push_back({{"bearer", json::array()}});

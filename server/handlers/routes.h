@@ -14,10 +14,10 @@ namespace sless::handlers {
 /// What OpenAPI says of a route.
 struct RouteDoc {
   std::string summary;
-  int status = 200;                        ///< of success
-  std::string schema;                      ///< name of the answer's schema, "" if it has no JSON body
-  std::string body_schema;                 ///< of the request, "" if none
-  std::vector<std::string> query;          ///< "name: text"
+  int status = 200;                ///< of success
+  std::string schema;              ///< name of the answer's schema, "" if it has no JSON body
+  std::string body_schema;         ///< of the request, "" if none
+  std::vector<std::string> query;  ///< "name: text"
 };
 
 struct DocumentedRoute {
@@ -33,11 +33,14 @@ class Routes {
 
   /// With a token, body at most 1 MiB.
   void Add(std::string method, std::string path, RouteDoc doc, http::Handler handler);
-  void AddUpload(std::string method, std::string path, RouteDoc doc, size_t max_body, http::UploadHandler handler);
+  void AddUpload(std::string method, std::string path, RouteDoc doc, size_t max_body,
+                 http::UploadHandler handler);
   /// Without a token.
   void AddPublic(std::string method, std::string path, RouteDoc doc, http::Handler handler);
   /// Documents a route that another room serves.
-  void Document(std::string method, std::string path, RouteDoc doc) { list_.push_back({std::move(method), std::move(path), std::move(doc), true}); }
+  void Document(std::string method, std::string path, RouteDoc doc) {
+    list_.push_back({std::move(method), std::move(path), std::move(doc), true});
+  }
 
   const Deps& deps() const { return deps_; }
   const std::vector<DocumentedRoute>& list() const { return list_; }

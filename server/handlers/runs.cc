@@ -23,14 +23,16 @@ struct Retry {
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
     visit("runId", self.run_id, api::Doc{"the run", "", 1, INT64_MAX});
-    visit("attempt", self.attempt, api::Doc{"the number that the attempt shall have", "", 1, INT64_MAX});
+    visit("attempt", self.attempt,
+          api::Doc{"the number that the attempt shall have", "", 1, INT64_MAX});
   }
 };
 
 base::Status CheckNames(const http::Request& request) {
   for (const char* part : {"namespace", "name"}) {
     if (const auto problem = base::DnsLabelProblem(request.Param(part)); !problem.empty()) {
-      return base::Err(Code::kInvalidArgument, fmt::format("{}: {}", part, problem), fmt::format("/metadata/{}", part));
+      return base::Err(Code::kInvalidArgument, fmt::format("{}: {}", part, problem),
+                       fmt::format("/metadata/{}", part));
     }
   }
   return base::Ok();
@@ -48,9 +50,12 @@ http::Reply List(const Deps& deps, const http::Request& request) {
   const auto ns = request.Param("namespace");
   const auto job = request.Param("name");
   ASSIGN_OR_RETURN(auto runs, store::ListTyped<api::Run>(deps.store, ns, job + "."));
-  std::erase_if(runs, [&](const api::Run& run) { return run.spec.owner_kind != api::kKindJob || run.spec.owner != job; });
+  std::erase_if(runs, [&](const api::Run& run) {
+    return run.spec.owner_kind != api::kKindJob || run.spec.owner != job;
+  });
   if (runs.empty()) RETURN_IF_ERROR(store::GetTyped<api::Job>(deps.store, ns, job));
-  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.spec.run_id > b.spec.run_id; });
+  std::sort(runs.begin(), runs.end(),
+            [](const auto& a, const auto& b) { return a.spec.run_id > b.spec.run_id; });
   if (runs.size() > static_cast<size_t>(limit)) runs.resize(static_cast<size_t>(limit));
   nlohmann::json body{{"items", nlohmann::json::array()}};
   for (const auto& run : runs) {
@@ -65,24 +70,30 @@ http::Reply List(const Deps& deps, const http::Request& request) {
 http::Reply RetryRun(const Deps& deps, const http::Request& request) {
   RETURN_IF_ERROR(CheckNames(request));
   ASSIGN_OR_RETURN(const auto retry, api::FromJsonText<Retry>(request.body, api::Unknown::kError));
-  if (retry.run_id < 1) return base::Err(Code::kInvalidArgument, "runId must be at least 1", "/runId");
-  if (retry.attempt < 1) return base::Err(Code::kInvalidArgument, "attempt must be at least 1", "/attempt");
+  if (retry.run_id < 1)
+    return base::Err(Code::kInvalidArgument, "runId must be at least 1", "/runId");
+  if (retry.attempt < 1)
+    return base::Err(Code::kInvalidArgument, "attempt must be at least 1", "/attempt");
   const auto name = domain::RunName(request.Param("name"), retry.run_id);
-  // The attempt is made with the job as it is now: a wrong event may be what made the last one fail.
-  ASSIGN_OR_RETURN(const auto job, store::GetTyped<api::Job>(deps.store, request.Param("namespace"), request.Param("name")));
-  const auto run = store::Mutate<api::Run>(deps.store, request.Param("namespace"), name, [&](api::Run& r) -> base::Status {
-    if (retry.attempt <= std::max(r.status.attempt, r.spec.max_attempts)) return base::Ok();
-    if (r.status.phase == "Failed" && retry.attempt == r.status.attempt + 1) {
-      r.spec.max_attempts = retry.attempt;
-      r.spec.event_json = job.spec.event_json;
-      r.spec.function = job.spec.function;
-      return base::Ok();
-    }
-    return base::Err(Code::kFailedPrecondition,
-                     fmt::format("run {} is {} after {} attempts: only a failed run gets another attempt, and the next one is number {}", name,
-                                 r.status.phase, r.status.attempt, r.status.attempt + 1),
-                     "/attempt", "NoSuchAttempt");
-  });
+  // The attempt is made with the job as it is now: a wrong event may be what made the last one
+  // fail.
+  ASSIGN_OR_RETURN(const auto job, store::GetTyped<api::Job>(deps.store, request.Param("namespace"),
+                                                             request.Param("name")));
+  const auto run = store::Mutate<api::Run>(
+      deps.store, request.Param("namespace"), name, [&](api::Run& r) -> base::Status {
+        if (retry.attempt <= std::max(r.status.attempt, r.spec.max_attempts)) return base::Ok();
+        if (r.status.phase == "Failed" && retry.attempt == r.status.attempt + 1) {
+          r.spec.max_attempts = retry.attempt;
+          r.spec.event_json = job.spec.event_json;
+          r.spec.function = job.spec.function;
+          return base::Ok();
+        }
+        return base::Err(Code::kFailedPrecondition,
+                         fmt::format("run {} is {} after {} attempts: only a failed run gets "
+                                     "another attempt, and the next one is number {}",
+                                     name, r.status.phase, r.status.attempt, r.status.attempt + 1),
+                         "/attempt", "NoSuchAttempt");
+      });
   if (!run) return run.error();
   return RunAnswer(*run);
 }
@@ -91,10 +102,14 @@ http::Reply RetryRun(const Deps& deps, const http::Request& request) {
 
 void AddRunRoutes(Routes& routes) {
   const auto path = "/v1/namespaces/{namespace}/jobs/{name}/runs";
-  routes.Add("GET", path, {"Runs of a job, newest first", 200, "RunList", "", {"limit: at most so many, 1 to 1000"}},
-             [&deps = routes.deps()](http::Request& request) { return List(deps, request); });
-  routes.Add("POST", path, {"One more attempt of a failed run; the same attempt twice is one", 200, "Run", "Retry"},
-             [&deps = routes.deps()](http::Request& request) { return RetryRun(deps, request); });
+  routes.Add(
+      "GET", path,
+      {"Runs of a job, newest first", 200, "RunList", "", {"limit: at most so many, 1 to 1000"}},
+      [&deps = routes.deps()](http::Request& request) { return List(deps, request); });
+  routes.Add(
+      "POST", path,
+      {"One more attempt of a failed run; the same attempt twice is one", 200, "Run", "Retry"},
+      [&deps = routes.deps()](http::Request& request) { return RetryRun(deps, request); });
 }
 
 }  // namespace sless::handlers

@@ -1,6 +1,7 @@
 #pragma once
 
-// OpenAPI schemas from the Fields() declarations. Include in .cc files only, it brings <nlohmann/json.hpp>.
+// OpenAPI schemas from the Fields() declarations. Include in .cc files only, it brings
+// <nlohmann/json.hpp>.
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -31,7 +32,9 @@ class SchemaVisitor {
     const T value{};
     SchemaVisitor visitor;
     T::Fields(value, visitor);
-    return {{"type", "object"}, {"additionalProperties", false}, {"properties", std::move(visitor.properties)}};
+    return {{"type", "object"},
+            {"additionalProperties", false},
+            {"properties", std::move(visitor.properties)}};
   }
 
   nlohmann::json properties = nlohmann::json::object();

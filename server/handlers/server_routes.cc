@@ -21,7 +21,8 @@ http::Reply Logs(const Deps& deps, const http::Request& request) {
   const auto ns = request.Param("namespace");
   const auto name = request.Param("name");
   for (const auto& part : {ns, name}) {
-    if (const auto problem = base::DnsLabelProblem(part); !problem.empty()) return base::Err(Code::kInvalidArgument, problem);
+    if (const auto problem = base::DnsLabelProblem(part); !problem.empty())
+      return base::Err(Code::kInvalidArgument, problem);
   }
   invocations::LogQuery query;
   ASSIGN_OR_RETURN(const auto limit, request.QueryInt("limit", 100, 1, 10'000));
@@ -29,15 +30,21 @@ http::Reply Logs(const Deps& deps, const http::Request& request) {
   query.limit = static_cast<size_t>(limit);
   query.stream = request.Query("stream").value_or("");
   query.request_id = request.Query("requestId").value_or("");
-  if (!query.stream.empty() && query.stream != "stdout" && query.stream != "stderr" && query.stream != "system" && query.stream != "build") {
-    return base::Err(Code::kInvalidArgument, "query parameter \"stream\" must be stdout, stderr, system or build");
+  if (!query.stream.empty() && query.stream != "stdout" && query.stream != "stderr" &&
+      query.stream != "system" && query.stream != "build") {
+    return base::Err(Code::kInvalidArgument,
+                     "query parameter \"stream\" must be stdout, stderr, system or build");
   }
   ASSIGN_OR_RETURN(const auto records, deps.logs.Read(ns, name, query));
   if (records.empty()) RETURN_IF_ERROR(deps.store.Get({"Function", ns, name}));
   json body{{"items", json::array()}};
   for (const auto& record : records) {
-    body["items"].push_back({{"time", base::FormatTime(record.time)}, {"revision", record.revision}, {"replica", record.replica},
-                             {"stream", record.stream}, {"requestId", record.request_id}, {"line", record.line}});
+    body["items"].push_back({{"time", base::FormatTime(record.time)},
+                             {"revision", record.revision},
+                             {"replica", record.replica},
+                             {"stream", record.stream},
+                             {"requestId", record.request_id},
+                             {"line", record.line}});
   }
   return Response::Json(200, base::DumpJson(body));
 }
@@ -63,7 +70,9 @@ http::Reply Namespaces(const Deps& deps) {
 }
 
 http::Reply Info(const Deps& deps) {
-  return Response::Json(200, base::DumpJson({{"version", SLESS_VERSION}, {"externalUrl", deps.external_url}, {"runtimes", deps.runtimes}}));
+  return Response::Json(200, base::DumpJson({{"version", SLESS_VERSION},
+                                             {"externalUrl", deps.external_url},
+                                             {"runtimes", deps.runtimes}}));
 }
 
 http::Reply Ready(const Deps& deps) {
@@ -78,23 +87,34 @@ http::Reply Ready(const Deps& deps) {
 }  // namespace
 
 void AddLogRoutes(Routes& routes) {
-  routes.Add("GET", "/v1/namespaces/{namespace}/functions/{name}/logs",
-             {"Newest log lines of a function and its builds, oldest first", 200, "LogList", "",
-              {"limit: at most so many lines, 1 to 10000", "stream: stdout, stderr, system or build", "requestId: of one call",
-               "revision: of one revision"}},
-             [&deps = routes.deps()](http::Request& request) { return Logs(deps, request); });
+  routes.Add(
+      "GET", "/v1/namespaces/{namespace}/functions/{name}/logs",
+      {"Newest log lines of a function and its builds, oldest first",
+       200,
+       "LogList",
+       "",
+       {"limit: at most so many lines, 1 to 10000", "stream: stdout, stderr, system or build",
+        "requestId: of one call", "revision: of one revision"}},
+      [&deps = routes.deps()](http::Request& request) { return Logs(deps, request); });
 }
 
 void AddServerRoutes(Routes& routes) {
   const auto& deps = routes.deps();
-  routes.Add("GET", "/v1/namespaces", {"Namespaces in use", 200, "NamespaceList"}, [&deps](http::Request&) { return Namespaces(deps); });
-  routes.Add("GET", "/v1/info", {"Version, public address and runtimes of this server", 200, "Info"}, [&deps](http::Request&) { return Info(deps); });
+  routes.Add("GET", "/v1/namespaces", {"Namespaces in use", 200, "NamespaceList"},
+             [&deps](http::Request&) { return Namespaces(deps); });
+  routes.Add("GET", "/v1/info",
+             {"Version, public address and runtimes of this server", 200, "Info"},
+             [&deps](http::Request&) { return Info(deps); });
   routes.AddPublic("GET", "/healthz", {"The server answers", 200, "Health"},
                    [](http::Request&) { return Response::Json(200, R"({"status":"ok"})"); });
-  routes.AddPublic("GET", "/readyz", {"The server has restored what it served; 503 before", 200, "Health"},
+  routes.AddPublic("GET", "/readyz",
+                   {"The server has restored what it served; 503 before", 200, "Health"},
                    [&deps](http::Request&) { return Ready(deps); });
-  routes.AddPublic("GET", "/metrics", {"Metrics for Prometheus; needs no token and holds no secret", 200, ""},
-                   [&deps](http::Request&) { return Response::Text(200, deps.metrics.Text(), "text/plain; version=0.0.4; charset=utf-8"); });
+  routes.AddPublic(
+      "GET", "/metrics", {"Metrics for Prometheus; needs no token and holds no secret", 200, ""},
+      [&deps](http::Request&) {
+        return Response::Text(200, deps.metrics.Text(), "text/plain; version=0.0.4; charset=utf-8");
+      });
 }
 
 }  // namespace sless::handlers

@@ -16,9 +16,10 @@ bool IsTokenChar(char c) {
          std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
 }
 
-constexpr std::array<std::string_view, 9> kHopByHop{"connection", "keep-alive",        "proxy-authenticate",
-                                                    "te",         "transfer-encoding", "proxy-authorization",
-                                                    "trailer",    "upgrade",           "proxy-connection"};
+constexpr std::array<std::string_view, 9> kHopByHop{
+    "connection", "keep-alive",        "proxy-authenticate",
+    "te",         "transfer-encoding", "proxy-authorization",
+    "trailer",    "upgrade",           "proxy-connection"};
 
 std::string HttpDate() {
   const std::time_t now = std::time(nullptr);
@@ -31,7 +32,8 @@ std::string HttpDate() {
 
 void WriteFields(std::string& out, const Headers& headers) {
   for (const auto& [name, value] : headers) {
-    if (SameNoCase(name, "content-length") || IsHopByHop(name, "") || !IsSafeField(name, value)) continue;
+    if (SameNoCase(name, "content-length") || IsHopByHop(name, "") || !IsSafeField(name, value))
+      continue;
     out += name;
     out += ": ";
     out += value;
@@ -48,39 +50,72 @@ void WriteFraming(std::string& out, Framing framing, uint64_t length) {
 
 std::string_view ReasonPhrase(int status) {
   switch (status) {
-    case 100: return "Continue";
-    case 200: return "OK";
-    case 201: return "Created";
-    case 202: return "Accepted";
-    case 204: return "No Content";
-    case 206: return "Partial Content";
-    case 301: return "Moved Permanently";
-    case 302: return "Found";
-    case 303: return "See Other";
-    case 304: return "Not Modified";
-    case 307: return "Temporary Redirect";
-    case 308: return "Permanent Redirect";
-    case 400: return "Bad Request";
-    case 401: return "Unauthorized";
-    case 403: return "Forbidden";
-    case 404: return "Not Found";
-    case 405: return "Method Not Allowed";
-    case 408: return "Request Timeout";
-    case 409: return "Conflict";
-    case 410: return "Gone";
-    case 412: return "Precondition Failed";
-    case 413: return "Content Too Large";
-    case 415: return "Unsupported Media Type";
-    case 422: return "Unprocessable Content";
-    case 429: return "Too Many Requests";
-    case 431: return "Request Header Fields Too Large";
-    case 500: return "Internal Server Error";
-    case 501: return "Not Implemented";
-    case 502: return "Bad Gateway";
-    case 503: return "Service Unavailable";
-    case 504: return "Gateway Timeout";
-    case 505: return "HTTP Version Not Supported";
-    default: return "";
+    case 100:
+      return "Continue";
+    case 200:
+      return "OK";
+    case 201:
+      return "Created";
+    case 202:
+      return "Accepted";
+    case 204:
+      return "No Content";
+    case 206:
+      return "Partial Content";
+    case 301:
+      return "Moved Permanently";
+    case 302:
+      return "Found";
+    case 303:
+      return "See Other";
+    case 304:
+      return "Not Modified";
+    case 307:
+      return "Temporary Redirect";
+    case 308:
+      return "Permanent Redirect";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 409:
+      return "Conflict";
+    case 410:
+      return "Gone";
+    case 412:
+      return "Precondition Failed";
+    case 413:
+      return "Content Too Large";
+    case 415:
+      return "Unsupported Media Type";
+    case 422:
+      return "Unprocessable Content";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
+    case 502:
+      return "Bad Gateway";
+    case 503:
+      return "Service Unavailable";
+    case 504:
+      return "Gateway Timeout";
+    case 505:
+      return "HTTP Version Not Supported";
+    default:
+      return "";
   }
 }
 
@@ -103,7 +138,8 @@ bool IsHopByHop(std::string_view name, std::string_view connection) {
   return false;
 }
 
-std::string WriteResponseHead(int status, const Headers& headers, Framing framing, uint64_t length, bool keep_alive) {
+std::string WriteResponseHead(int status, const Headers& headers, Framing framing, uint64_t length,
+                              bool keep_alive) {
   std::string out = fmt::format("HTTP/1.1 {} {}\r\n", status, ReasonPhrase(status));
   WriteFields(out, headers);
   if (!headers.Has("Date")) out += "Date: " + HttpDate() + "\r\n";
@@ -112,8 +148,9 @@ std::string WriteResponseHead(int status, const Headers& headers, Framing framin
   return out;
 }
 
-std::string WriteRequestHead(std::string_view method, std::string_view target, std::string_view host,
-                             const Headers& headers, Framing framing, uint64_t length) {
+std::string WriteRequestHead(std::string_view method, std::string_view target,
+                             std::string_view host, const Headers& headers, Framing framing,
+                             uint64_t length) {
   std::string out = fmt::format("{} {} HTTP/1.1\r\n", method, target);
   if (!headers.Has("Host")) out += fmt::format("Host: {}\r\n", host);
   WriteFields(out, headers);

@@ -18,13 +18,16 @@ bool IsSafeField(std::string_view name, std::string_view value);
 
 enum class Framing { kNone, kLength, kChunked, kUntilClose };
 
-/// Status line and header fields with the empty line. Fields that frame the message or are for one hop are ours: those in `headers` are
-/// left out, and so is any field that is not safe.
-std::string WriteResponseHead(int status, const Headers& headers, Framing framing, uint64_t length, bool keep_alive);
+/// Status line and header fields with the empty line. Fields that frame the message or are for one
+/// hop are ours: those in `headers` are left out, and so is any field that is not safe.
+std::string WriteResponseHead(int status, const Headers& headers, Framing framing, uint64_t length,
+                              bool keep_alive);
 /// `host` is used where `headers` has no Host.
-std::string WriteRequestHead(std::string_view method, std::string_view target, std::string_view host, const Headers& headers,
-                             Framing framing, uint64_t length);
-/// True for header fields that speak of one connection only (RFC 9110, 7.6.1) and for those that `connection` names.
+std::string WriteRequestHead(std::string_view method, std::string_view target,
+                             std::string_view host, const Headers& headers, Framing framing,
+                             uint64_t length);
+/// True for header fields that speak of one connection only (RFC 9110, 7.6.1) and for those that
+/// `connection` names.
 bool IsHopByHop(std::string_view name, std::string_view connection);
 
 }  // namespace sless::http

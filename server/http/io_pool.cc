@@ -4,7 +4,8 @@
 namespace sless::http {
 
 IoPool::IoPool(int threads) : impl_(std::make_unique<Impl>()) {
-  if (threads <= 0) threads = std::clamp<int>(static_cast<int>(std::thread::hardware_concurrency()), 1, 4);
+  if (threads <= 0)
+    threads = std::clamp<int>(static_cast<int>(std::thread::hardware_concurrency()), 1, 4);
   for (int i = 0; i < threads; ++i) {
     auto& loop = *impl_->loops.emplace_back(std::make_unique<Impl::Loop>());
     loop.thread = std::jthread([&context = loop.context] { context.run(); });

@@ -15,13 +15,16 @@ namespace sless::http {
 struct IoPool::Impl {
   struct Loop {
     boost::asio::io_context context{1};
-    boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{context.get_executor()};
+    boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{
+        context.get_executor()};
     std::jthread thread;
   };
   std::vector<std::unique_ptr<Loop>> loops;
   std::atomic<size_t> turn{0};
 
-  boost::asio::io_context& Next() { return loops[turn.fetch_add(1, std::memory_order_relaxed) % loops.size()]->context; }
+  boost::asio::io_context& Next() {
+    return loops[turn.fetch_add(1, std::memory_order_relaxed) % loops.size()]->context;
+  }
 };
 
 }  // namespace sless::http

@@ -16,8 +16,8 @@ char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 }  // namespace
 
 bool SameNoCase(std::string_view a, std::string_view b) {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return Lower(x) == Lower(y); });
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                            [](char x, char y) { return Lower(x) == Lower(y); });
 }
 
 std::string_view Headers::Get(std::string_view name) const {
@@ -30,7 +30,8 @@ std::string_view Headers::Get(std::string_view name) const {
 bool Headers::Has(std::string_view name) const { return Count(name) > 0; }
 
 size_t Headers::Count(std::string_view name) const {
-  return std::count_if(fields_.begin(), fields_.end(), [&](const Field& f) { return SameNoCase(f.first, name); });
+  return std::count_if(fields_.begin(), fields_.end(),
+                       [&](const Field& f) { return SameNoCase(f.first, name); });
 }
 
 void Headers::Set(std::string name, std::string value) {
@@ -53,15 +54,17 @@ std::optional<std::string> Request::Query(std::string_view name) const {
   return std::nullopt;
 }
 
-base::Result<int64_t> Request::QueryInt(std::string_view name, int64_t fallback, int64_t least, int64_t most) const {
+base::Result<int64_t> Request::QueryInt(std::string_view name, int64_t fallback, int64_t least,
+                                        int64_t most) const {
   const auto text = Query(name);
   if (!text) return fallback;
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   if (error != std::errc() || end != text->data() + text->size() || value < least || value > most) {
-    return base::Err(base::Code::kInvalidArgument,
-                     fmt::format("query parameter \"{}\" must be a whole number from {} to {}, got \"{}\"", name, least,
-                                 most, base::Truncate(*text, 40)));
+    return base::Err(
+        base::Code::kInvalidArgument,
+        fmt::format("query parameter \"{}\" must be a whole number from {} to {}, got \"{}\"", name,
+                    least, most, base::Truncate(*text, 40)));
   }
   return value;
 }
@@ -71,7 +74,9 @@ std::string Request::Param(std::string_view name) const {
   return it == params.end() ? std::string() : it->second;
 }
 
-Response Response::Json(int status, std::string body) { return Text(status, std::move(body), "application/json"); }
+Response Response::Json(int status, std::string body) {
+  return Text(status, std::move(body), "application/json");
+}
 
 Response Response::Text(int status, std::string body, std::string_view type) {
   Response response{status, {}, std::move(body)};
@@ -81,7 +86,8 @@ Response Response::Text(int status, std::string body, std::string_view type) {
 
 Response Response::FromError(const base::Error& error) {
   auto response = Json(api::HttpStatus(error.code), api::ErrorBody(error));
-  if (error.code == base::Code::kUnauthenticated) response.headers.Add("WWW-Authenticate", "Bearer");
+  if (error.code == base::Code::kUnauthenticated)
+    response.headers.Add("WWW-Authenticate", "Bearer");
   return response;
 }
 

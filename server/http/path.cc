@@ -8,10 +8,13 @@ namespace sless::http {
 namespace {
 
 base::Status Bad(std::string_view what) {
-  return base::Err(base::Code::kInvalidArgument, fmt::format("the path of the URL {}", what), "", "BadPath");
+  return base::Err(base::Code::kInvalidArgument, fmt::format("the path of the URL {}", what), "",
+                   "BadPath");
 }
 
-bool IsPathByte(char c) { return c > 0x20 && c < 0x7f && c != '"' && c != '<' && c != '>' && c != '#'; }
+bool IsPathByte(char c) {
+  return c > 0x20 && c < 0x7f && c != '"' && c != '<' && c != '>' && c != '#';
+}
 
 bool IsDotSegment(std::string_view segment) {
   // "..;x" is ".." to servers that know path parameters.

@@ -16,22 +16,25 @@ namespace sless::http {
 class BodyReader {
  public:
   virtual ~BodyReader() = default;
-  /// The next chunk (at most 64 KiB); empty at the end. Blocks, bounded by the server's body timeout.
-  /// Errors: kTooLarge above the route's limit; kCancelled where the client went away or was too slow; kInvalidArgument for broken
-  /// framing. After an error answer and return.
+  /// The next chunk (at most 64 KiB); empty at the end. Blocks, bounded by the server's body
+  /// timeout. Errors: kTooLarge above the route's limit; kCancelled where the client went away or
+  /// was too slow; kInvalidArgument for broken framing. After an error answer and return.
   virtual base::Result<std::string> Read() = 0;
 };
 
 /// Runs on a worker thread; may block within bounds. The body is in request.body.
 using Handler = std::function<Reply(Request&)>;
-/// Runs on a worker thread; a body that is not read to its end is not waited for: the connection ends after the answer.
+/// Runs on a worker thread; a body that is not read to its end is not waited for: the connection
+/// ends after the answer.
 using UploadHandler = std::function<Reply(Request&, BodyReader&)>;
 /// Answers once, from any thread; later calls do nothing. Copyable.
 using Responder = std::function<void(Response)>;
-/// Runs on an I/O thread and must not block: takes the request (body read) away and answers later through the responder. Dropping
-/// every copy of the responder without an answer gives the client a 500. request.gone says when nobody listens any more.
+/// Runs on an I/O thread and must not block: takes the request (body read) away and answers later
+/// through the responder. Dropping every copy of the responder without an answer gives the client a
+/// 500. request.gone says when nobody listens any more.
 using DeferredHandler = std::function<void(Request, Responder)>;
-/// Runs on a worker before the body is read (no body in `request`): an error is the answer. For authentication.
+/// Runs on a worker before the body is read (no body in `request`): an error is the answer. For
+/// authentication.
 using Guard = std::function<base::Status(const Request& request)>;
 /// A coroutine handler; see stream.h.
 class StreamHandlerBase {
@@ -42,18 +45,21 @@ class StreamHandlerBase {
 struct RouteOptions {
   size_t max_body = 1024 * 1024;  ///< bytes; more is 413
   Guard guard;
-  bool quiet = false;             ///< access lines at debug level (health probes, metrics)
+  bool quiet = false;  ///< access lines at debug level (health probes, metrics)
 };
 
-/// The list of routes: exact segments and {param} segments; a last segment "*" takes the rest of the path (Request::rest).
-/// The method "*" takes all methods. Filled before the server starts, immutable after; not thread-safe while filled.
+/// The list of routes: exact segments and {param} segments; a last segment "*" takes the rest of
+/// the path (Request::rest). The method "*" takes all methods. Filled before the server starts,
+/// immutable after; not thread-safe while filled.
 ///
-/// Paths are matched as sent: "/%761" is not "/v1". A path with an empty segment, a dot segment, a backslash, or an escape of NUL, '/',
-/// '\' or of a dot segment is refused with 400 before any route is looked at; below "*" empty segments and escaped '/' may stand
-/// (where they do not hide a dot segment).
+/// Paths are matched as sent: "/%761" is not "/v1". A path with an empty segment, a dot segment, a
+/// backslash, or an escape of NUL, '/',
+/// '\' or of a dot segment is refused with 400 before any route is looked at; below "*" empty
+/// segments and escaped '/' may stand (where they do not hide a dot segment).
 class Router {
  public:
-  using Target = std::variant<Handler, UploadHandler, DeferredHandler, std::shared_ptr<StreamHandlerBase>>;
+  using Target =
+      std::variant<Handler, UploadHandler, DeferredHandler, std::shared_ptr<StreamHandlerBase>>;
   struct Route {
     std::string method;
     std::string pattern;
@@ -68,11 +74,14 @@ class Router {
   };
 
   void Add(std::string method, std::string pattern, Handler handler, RouteOptions options = {});
-  void AddUpload(std::string method, std::string pattern, UploadHandler handler, RouteOptions options = {});
-  void AddDeferred(std::string method, std::string pattern, DeferredHandler handler, RouteOptions options = {});
+  void AddUpload(std::string method, std::string pattern, UploadHandler handler,
+                 RouteOptions options = {});
+  void AddDeferred(std::string method, std::string pattern, DeferredHandler handler,
+                   RouteOptions options = {});
   void AddRoute(std::string method, std::string pattern, Target target, RouteOptions options);
 
-  /// Finds the route and fills request.params, rest and route. 404, 405 with Allow, or 400 otherwise. GET routes serve HEAD too.
+  /// Finds the route and fills request.params, rest and route. 404, 405 with Allow, or 400
+  /// otherwise. GET routes serve HEAD too.
   Match Find(Request& request) const;
   const std::vector<Route>& routes() const { return routes_; }
 

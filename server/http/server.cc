@@ -19,32 +19,39 @@ namespace sless::http {
 namespace {
 
 namespace asio = boost::asio;
-using boost::system::error_code;
 using asio::ip::tcp;
+using boost::system::error_code;
 using Local = asio::local::stream_protocol;
 constexpr std::string_view kUnix = "unix:";
 constexpr std::string_view kFd = "fd:";
 
 base::Error CannotListen(const std::string& listen, const error_code& error) {
-  return {base::Code::kUnavailable, fmt::format("cannot listen on {}: {}", listen, error.message()), "", "", {}};
+  return {base::Code::kUnavailable,
+          fmt::format("cannot listen on {}: {}", listen, error.message()),
+          "",
+          "",
+          {}};
 }
 
 base::Result<tcp::endpoint> ParseEndpoint(asio::io_context& loop, const std::string& listen) {
   const auto bad = [&](std::string_view why) {
-    return base::Err(base::Code::kInvalidArgument, fmt::format("listen address \"{}\": {}; want HOST:PORT or unix:/path", listen, why));
+    return base::Err(
+        base::Code::kInvalidArgument,
+        fmt::format("listen address \"{}\": {}; want HOST:PORT or unix:/path", listen, why));
   };
   const auto colon = listen.rfind(':');
   if (colon == std::string::npos || colon == 0) return bad("no host or no port");
   auto host = listen.substr(0, colon);
   if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   const auto port = listen.substr(colon + 1);
-  if (port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos ||
-      std::stoi(port) > 65535) {
+  if (port.empty() || port.size() > 5 ||
+      port.find_first_not_of("0123456789") != std::string::npos || std::stoi(port) > 65535) {
     return bad("the port must be a number from 0 to 65535");
   }
   error_code error;
   tcp::resolver resolver(loop);
-  const auto found = resolver.resolve(host, port, tcp::resolver::passive | tcp::resolver::numeric_service, error);
+  const auto found =
+      resolver.resolve(host, port, tcp::resolver::passive | tcp::resolver::numeric_service, error);
   if (error || found.empty()) return bad(error.message());
   return found.begin()->endpoint();
 }
@@ -65,8 +72,11 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Impl(ServerOptions options, Router router, Deps deps)
       : io(deps.io.impl()),
         shared(new Shared{options, std::move(router), deps.log,
-                          deps.metrics.Counters("sless_http_requests_total", "HTTP requests answered", {"route", "status"}),
-                          deps.metrics.Histograms("sless_http_request_duration_seconds", "From the head of a request to the end of its answer", {"route"}),
+                          deps.metrics.Counters("sless_http_requests_total",
+                                                "HTTP requests answered", {"route", "status"}),
+                          deps.metrics.Histograms(
+                              "sless_http_request_duration_seconds",
+                              "From the head of a request to the end of its answer", {"route"}),
                           deps.metrics.GetGauge("sless_http_connections", "Open connections"),
                           Workers(std::clamp(options.workers, 1, 1024), options.max_queued)}) {}
 
@@ -98,11 +108,12 @@ void Server::Impl::Serve(Acceptor acceptor) {
   const auto held = std::make_shared<Acceptor>(std::move(acceptor));
   accepting = true;
   close_acceptor = [held] { asio::post(held->get_executor(), [held] { held->close(); }); };
-  asio::co_spawn(held->get_executor(), AcceptLoop(held), [self = shared_from_this()](std::exception_ptr) {
-    std::lock_guard lock(self->mutex);
-    self->accepting = false;
-    self->ended.notify_all();
-  });
+  asio::co_spawn(held->get_executor(), AcceptLoop(held),
+                 [self = shared_from_this()](std::exception_ptr) {
+                   std::lock_guard lock(self->mutex);
+                   self->accepting = false;
+                   self->ended.notify_all();
+                 });
 }
 
 base::Status Server::Impl::Listen() {
@@ -112,14 +123,17 @@ base::Status Server::Impl::Listen() {
   if (listen.starts_with(kUnix)) {
     const auto path = listen.substr(kUnix.size());
     if (path.size() >= sizeof(sockaddr_un::sun_path)) {
-      return base::Err(base::Code::kInvalidArgument, fmt::format("socket path is longer than {} bytes: {}", sizeof(sockaddr_un::sun_path) - 1, path));
+      return base::Err(base::Code::kInvalidArgument,
+                       fmt::format("socket path is longer than {} bytes: {}",
+                                   sizeof(sockaddr_un::sun_path) - 1, path));
     }
     if (IsStaleSocket(loop, path)) ::unlink(path.c_str());
     Local::acceptor acceptor(loop);
     acceptor.open(Local(), error);
     if (!error) acceptor.bind(Local::endpoint(path), error);
     // Nobody can connect before it listens. Not by umask: other threads make files.
-    if (!error && ::chmod(path.c_str(), 0600) != 0) error.assign(errno, boost::system::system_category());
+    if (!error && ::chmod(path.c_str(), 0600) != 0)
+      error.assign(errno, boost::system::system_category());
     if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
     if (error) return base::Err(CannotListen(listen, error));
     address = listen;
@@ -148,7 +162,8 @@ base::Status Server::Impl::Listen() {
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) return base::Err(CannotListen(listen, error));
   const auto bound = acceptor.local_endpoint();
-  address = fmt::format(fmt::runtime(bound.address().is_v6() ? "[{}]:{}" : "{}:{}"), bound.address().to_string(), bound.port());
+  address = fmt::format(fmt::runtime(bound.address().is_v6() ? "[{}]:{}" : "{}:{}"),
+                        bound.address().to_string(), bound.port());
   Serve(std::move(acceptor));
   return base::Ok();
 }
@@ -160,7 +175,8 @@ Task<void> Server::Impl::AcceptLoop(std::shared_ptr<Acceptor> acceptor) {
     auto& loop = io.Next();
     typename Protocol::endpoint from;
     typename Protocol::socket socket(loop);
-    const auto [error] = co_await acceptor->async_accept(socket, from, asio::as_tuple(asio::use_awaitable));
+    const auto [error] =
+        co_await acceptor->async_accept(socket, from, asio::as_tuple(asio::use_awaitable));
     if (error == asio::error::operation_aborted || !acceptor->is_open()) break;
     if (error) {  // out of file descriptors or a client that is gone again: take a breath
       asio::steady_timer pause(acceptor->get_executor(), std::chrono::milliseconds(20));
@@ -180,7 +196,8 @@ Task<void> Server::Impl::AcceptLoop(std::shared_ptr<Acceptor> acceptor) {
 void Server::Impl::Begin(asio::io_context& loop, Socket socket, std::string peer) {
   if (shared->open >= shared->options.max_connections) {
     static constexpr std::string_view kFull =
-        "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n";
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: "
+        "close\r\n\r\n";
     error_code ignored;
     socket.non_blocking(true, ignored);
     socket.send(asio::buffer(kFull), 0, ignored);
@@ -236,7 +253,8 @@ void Server::Impl::Stop(std::chrono::milliseconds grace) {
 
 Server::Server(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-base::Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, Router router, Deps deps) {
+base::Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, Router router,
+                                                    Deps deps) {
   auto impl = std::make_shared<Impl>(std::move(options), std::move(router), deps);
   RETURN_IF_ERROR(impl->Listen());
   return std::unique_ptr<Server>(new Server(std::move(impl)));

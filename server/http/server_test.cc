@@ -35,8 +35,10 @@ bool Eventually(const std::function<bool()>& holds, std::chrono::milliseconds bo
 class ServerTest : public testing::Test {
  protected:
   ServerTest() {
-    router.Add("GET", "/hello/{name}", [](Request& r) { return Response::Text(200, "hello " + r.Param("name")); });
-    router.Add("POST", "/echo", [](Request& r) { return Response::Text(200, r.body); }, {.max_body = 100});
+    router.Add("GET", "/hello/{name}",
+               [](Request& r) { return Response::Text(200, "hello " + r.Param("name")); });
+    router.Add("POST", "/echo", [](Request& r) { return Response::Text(200, r.body); },
+               {.max_body = 100});
     router.Add("GET", "/id", [](Request& r) { return Response::Text(200, r.request_id); });
     router.Add("GET", "/throw", [](Request&) -> Reply { throw std::runtime_error("boom"); });
     router.Add("GET", "/error", [](Request&) -> Reply {
@@ -48,19 +50,19 @@ class ServerTest : public testing::Test {
       if (r.gone.stop_requested()) saw_gone = true;
       return Response::Text(200, "done");
     });
-    router.AddUpload(
-        "PUT", "/upload",
-        [](Request&, BodyReader& body) -> Reply {
-          size_t size = 0;
-          for (;;) {
-            ASSIGN_OR_RETURN(const auto chunk, body.Read());
-            if (chunk.empty()) break;
-            size += chunk.size();
-          }
-          return Response::Text(200, std::to_string(size));
-        },
-        {.max_body = 10'000'000});
-    router.AddUpload("PUT", "/ignore", [](Request&, BodyReader&) { return Response::Text(200, "there already"); });
+    router.AddUpload("PUT", "/upload",
+                     [](Request&, BodyReader& body) -> Reply {
+                       size_t size = 0;
+                       for (;;) {
+                         ASSIGN_OR_RETURN(const auto chunk, body.Read());
+                         if (chunk.empty()) break;
+                         size += chunk.size();
+                       }
+                       return Response::Text(200, std::to_string(size));
+                     },
+                     {.max_body = 10'000'000});
+    router.AddUpload("PUT", "/ignore",
+                     [](Request&, BodyReader&) { return Response::Text(200, "there already"); });
     router.AddDeferred("GET", "/later", [this](Request r, Responder respond) {
       std::lock_guard lock(mutex);
       later.emplace_back(std::move(respond));
@@ -130,20 +132,24 @@ TEST_F(ServerTest, AnswersOnTcpAndUnixSockets) {
 }
 
 TEST_F(ServerTest, ListenErrorsSayWhatIsWrong) {
-  for (const char* listen : {"", "nonsense", "127.0.0.1:99999", "127.0.0.1:", ":80", "127.0.0.1:8o"}) {
+  for (const char* listen :
+       {"", "nonsense", "127.0.0.1:99999", "127.0.0.1:", ":80", "127.0.0.1:8o"}) {
     options.listen = listen;
     EXPECT_THAT(Server::Start(options, router, {io, log, metrics}),
                 base::IsError(base::Code::kInvalidArgument, HasSubstr("listen address")))
         << listen;
   }
   options.listen = "unix:/" + std::string(200, 'x');
-  EXPECT_THAT(Server::Start(options, router, {io, log, metrics}), base::IsError(base::Code::kInvalidArgument, HasSubstr("longer")));
+  EXPECT_THAT(Server::Start(options, router, {io, log, metrics}),
+              base::IsError(base::Code::kInvalidArgument, HasSubstr("longer")));
 }
 
 TEST_F(ServerTest, KeepsConnectionsAndAnswersPipelinedRequestsInOrder) {
   RawClient client(Start());
-  client.Send("GET /hello/a HTTP/1.1\r\nHost: x\r\n\r\nPOST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
-              "GET /hello/b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  client.Send(
+      "GET /hello/a HTTP/1.1\r\nHost: x\r\n\r\nPOST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: "
+      "3\r\n\r\nabc"
+      "GET /hello/b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "hello a");
   EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "abc");
   const auto last = ParseAnswer(client.ReadResponse());
@@ -175,7 +181,8 @@ TEST_F(ServerTest, ErrorsAndExceptionsBecomeJson) {
   Start();
   const auto error = Call(server->address(), "GET", "/error");
   EXPECT_EQ(error.status, 400);
-  EXPECT_EQ(error.body, R"({"code":"InvalidArgument","message":"no","field":"/spec/x","reason":"Why"})");
+  EXPECT_EQ(error.body,
+            R"({"code":"InvalidArgument","message":"no","field":"/spec/x","reason":"Why"})");
   const auto thrown = Call(server->address(), "GET", "/throw");
   EXPECT_EQ(thrown.status, 500);
   EXPECT_THAT(thrown.body, Not(HasSubstr("boom")));
@@ -202,23 +209,43 @@ TEST_P(Smuggling, IsRefusedAndTheConnectionEnds) {
 INSTANTIATE_TEST_SUITE_P(
     Cases, Smuggling,
     testing::Values(
-        Bad{"TeAndCl", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
-        Bad{"ClAndTe", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n", 400},
-        Bad{"TwoCl", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcd", 400},
-        Bad{"TwoEqualCl", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nContent-Length: 4\r\n\r\nabcd", 400},
+        Bad{"TeAndCl",
+            "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: "
+            "chunked\r\n\r\n0\r\n\r\n",
+            400},
+        Bad{"ClAndTe",
+            "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: "
+            "4\r\n\r\n0\r\n\r\n",
+            400},
+        Bad{"TwoCl",
+            "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcd",
+            400},
+        Bad{"TwoEqualCl",
+            "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nContent-Length: 4\r\n\r\nabcd",
+            400},
         Bad{"TeGzip", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501},
-        Bad{"TeGzipChunked", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501},
-        Bad{"TeIdentity", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n", 501},
-        Bad{"TeIn10", "POST /echo HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
-        Bad{"ListOfEqualCl", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4, 4\r\n\r\nabcd", 400},
+        Bad{"TeGzipChunked",
+            "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+            501},
+        Bad{"TeIdentity", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n",
+            501},
+        Bad{"TeIn10",
+            "POST /echo HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+        Bad{"ListOfEqualCl", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4, 4\r\n\r\nabcd",
+            400},
         Bad{"HostIsTwoWords", "GET /hello/a HTTP/1.1\r\nHost: x y\r\n\r\n", 400},
-        Bad{"HostIsFolded", "GET /hello/a HTTP/1.1\r\nHost: x\r\n Transfer-Encoding: chunked\r\n\r\n", 400},
+        Bad{"HostIsFolded",
+            "GET /hello/a HTTP/1.1\r\nHost: x\r\n Transfer-Encoding: chunked\r\n\r\n", 400},
         Bad{"HostIsPath", "GET /hello/a HTTP/1.1\r\nHost: x/y\r\n\r\n", 400},
-        Bad{"SpaceBeforeColon", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length : 4\r\n\r\nabcd", 400},
+        Bad{"SpaceBeforeColon", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length : 4\r\n\r\nabcd",
+            400},
         Bad{"NegativeCl", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400},
         Bad{"PlusCl", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: +4\r\n\r\nabcd", 400},
-        Bad{"HugeCl", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n", 400},
-        Bad{"BadChunk", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+        Bad{"HugeCl",
+            "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+            400},
+        Bad{"BadChunk",
+            "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
         Bad{"BareLf", "GET /echo HTTP/1.1\nHost: x\n\n", 505},
         Bad{"TwoHosts", "GET /echo HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400},
         Bad{"NoHost", "GET /echo HTTP/1.1\r\n\r\n", 400},
@@ -226,8 +253,10 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"Connect", "CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", 400},
         Bad{"Http2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
         Bad{"NotHttp", "\x16\x03\x01\x02\r\n\r\n", 400},
-        Bad{"NulInHeader", std::string("GET /echo HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n", 39), 400},
-        Bad{"HugeHeader", "GET /echo HTTP/1.1\r\nHost: x\r\nA: " + std::string(17000, 'a') + "\r\n\r\n", 431},
+        Bad{"NulInHeader", std::string("GET /echo HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n", 39),
+            400},
+        Bad{"HugeHeader",
+            "GET /echo HTTP/1.1\r\nHost: x\r\nA: " + std::string(17000, 'a') + "\r\n\r\n", 431},
         Bad{"HugeTarget", "GET /" + std::string(17000, 'a') + " HTTP/1.1\r\nHost: x\r\n\r\n", 431},
         Bad{"BodyNotRead", "POST /absent HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\n\r\n", 404}),
     [](const auto& info) { return std::string(info.param.name); });
@@ -238,14 +267,15 @@ struct PathCase {
 };
 TEST_F(ServerTest, PathGamesAreRefused) {
   Start();
-  for (const auto& [path, status] : {PathCase{"/hello/../hello/x", 400}, PathCase{"/hello/%2e%2e", 400},
-                                     PathCase{"/hello/.%2E/x", 400}, PathCase{"/hello/a%2Fb", 400},
-                                     PathCase{"/hello/a%5cb", 400}, PathCase{"/hello/a\\b", 400},
-                                     PathCase{"/hello/a%00b", 400}, PathCase{"/hello/%zz", 400}, PathCase{"/hello/", 400},
-                                     PathCase{"//hello/x", 404}, PathCase{"/hello//x", 404}, PathCase{"/%68ello/x", 404},
-                                     PathCase{"/hello/x/", 404}, PathCase{"/stream/../hello/x", 400},
-                                     PathCase{"/stream/%2e%2e%2fhello/x", 400}, PathCase{"/stream/a%2fb", 200},
-                                     PathCase{"/stream/..;/x", 400}, PathCase{"/stream//a", 200}, PathCase{"/hello/x?a=/../", 200}}) {
+  for (const auto& [path, status] :
+       {PathCase{"/hello/../hello/x", 400}, PathCase{"/hello/%2e%2e", 400},
+        PathCase{"/hello/.%2E/x", 400}, PathCase{"/hello/a%2Fb", 400},
+        PathCase{"/hello/a%5cb", 400}, PathCase{"/hello/a\\b", 400}, PathCase{"/hello/a%00b", 400},
+        PathCase{"/hello/%zz", 400}, PathCase{"/hello/", 400}, PathCase{"//hello/x", 404},
+        PathCase{"/hello//x", 404}, PathCase{"/%68ello/x", 404}, PathCase{"/hello/x/", 404},
+        PathCase{"/stream/../hello/x", 400}, PathCase{"/stream/%2e%2e%2fhello/x", 400},
+        PathCase{"/stream/a%2fb", 200}, PathCase{"/stream/..;/x", 400}, PathCase{"/stream//a", 200},
+        PathCase{"/hello/x?a=/../", 200}}) {
     EXPECT_EQ(Call(server->address(), "GET", path).status, status) << path;
   }
 }
@@ -254,7 +284,8 @@ TEST_F(ServerTest, LimitsBodies) {
   Start();
   EXPECT_EQ(Call(server->address(), "POST", "/echo", std::string(100, 'a')).status, 200);
   EXPECT_EQ(Call(server->address(), "POST", "/echo", std::string(101, 'a')).status, 413);
-  EXPECT_EQ(Call(server->address(), "POST", "/echo", std::string(5'000'000, 'a')).status, 413) << "answer lost";
+  EXPECT_EQ(Call(server->address(), "POST", "/echo", std::string(5'000'000, 'a')).status, 413)
+      << "answer lost";
   RawClient chunked(server->address());
   chunked.Send("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
   for (int i = 0; i < 20; ++i) chunked.Send("a\r\n0123456789\r\n");
@@ -263,12 +294,14 @@ TEST_F(ServerTest, LimitsBodies) {
 
 TEST_F(ServerTest, ExpectContinue) {
   RawClient client(Start());
-  client.Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+  client.Send(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
   EXPECT_THAT(client.ReadResponse(), StartsWith("HTTP/1.1 100 "));
   client.Send("abc");
   EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "abc");
   // A body that is refused is not asked for.
-  client.Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3000\r\nExpect: 100-continue\r\n\r\n");
+  client.Send(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3000\r\nExpect: 100-continue\r\n\r\n");
   EXPECT_THAT(client.ReadResponse(), StartsWith("HTTP/1.1 413 "));
 }
 
@@ -276,7 +309,8 @@ TEST_F(ServerTest, UploadsStreamToAWorker) {
   Start();
   EXPECT_EQ(Call(server->address(), "PUT", "/upload", std::string(3'000'000, 'a')).body, "3000000");
   EXPECT_EQ(Call(server->address(), "PUT", "/upload", std::string(10'000'001, 'a')).status, 413);
-  EXPECT_EQ(Call(server->address(), "PUT", "/ignore", std::string(500'000, 'a')).body, "there already");
+  EXPECT_EQ(Call(server->address(), "PUT", "/ignore", std::string(500'000, 'a')).body,
+            "there already");
   RawClient cut(server->address());
   cut.Send("PUT /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc");
   cut.Close();
@@ -372,11 +406,13 @@ TEST_F(ServerTest, DeferredHandlersAnswerLater) {
 
 TEST_F(ServerTest, StreamsBothWays) {
   RawClient client(Start());
-  client.Send("POST /stream/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+  client.Send(
+      "POST /stream/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
   std::this_thread::sleep_for(20ms);
   client.Send("2\r\nde\r\n0\r\n\r\n");
   EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "abcde");
-  EXPECT_EQ(Call(server->address(), "PURGE", "/stream/x", std::string(500'000, 'a')).body.size(), 500'000u);
+  EXPECT_EQ(Call(server->address(), "PURGE", "/stream/x", std::string(500'000, 'a')).body.size(),
+            500'000u);
 }
 
 TEST_F(ServerTest, ManyLongPollsHoldNoWorker) {
@@ -432,7 +468,8 @@ TEST_F(ServerTest, StopWithoutGraceCutsWhatRuns) {
 }
 
 size_t OpenDescriptors() {
-  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+  return static_cast<size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
 TEST_F(ServerTest, AThousandRequestsLeaveNoDescriptorBehind) {
@@ -448,10 +485,12 @@ TEST_F(ServerTest, AThousandRequestsLeaveNoDescriptorBehind) {
     }
     kept.Send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");  // given up at once
     kept.Close();
-    RawClient(server->address()).Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\nhalf");
+    RawClient(server->address())
+        .Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\nhalf");
   }
   EXPECT_TRUE(Eventually([&] { return server->connections() == 0 && OpenDescriptors() <= before; }))
-      << before << " before, " << OpenDescriptors() << " after, " << server->connections() << " connections";
+      << before << " before, " << OpenDescriptors() << " after, " << server->connections()
+      << " connections";
 }
 
 TEST_F(ServerTest, AConnectionThatComesBesideAStopIsClosedToo) {
@@ -459,7 +498,8 @@ TEST_F(ServerTest, AConnectionThatComesBesideAStopIsClosedToo) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(std::stoi(server->address().substr(server->address().rfind(':') + 1))));
+  address.sin_port = htons(
+      static_cast<uint16_t>(std::stoi(server->address().substr(server->address().rfind(':') + 1))));
   std::jthread client([&](std::stop_token stop) {
     std::vector<int> silent(20, -1);
     for (size_t n = 0; !stop.stop_requested(); n = (n + 1) % silent.size()) {
@@ -480,7 +520,9 @@ TEST_F(ServerTest, CountsRequests) {
   Call(server->address(), "GET", "/hello/x");
   Call(server->address(), "GET", "/hello/y");
   EXPECT_TRUE(Eventually([&] {
-    return metrics.Text().find("sless_http_requests_total{route=\"/hello/{name}\",status=\"200\"} 2") != std::string::npos;
+    return metrics.Text().find(
+               "sless_http_requests_total{route=\"/hello/{name}\",status=\"200\"} 2") !=
+           std::string::npos;
   }));
 }
 

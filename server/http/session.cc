@@ -29,36 +29,46 @@ Response Refusal(int status, base::Code code, std::string message, std::string r
 }
 
 bool IsDigits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](unsigned char c) { return c >= '0' && c <= '9'; });
 }
 
-// Host names, addresses and a port; nothing that a proxy could read as two words or as a path. Empty is allowed.
+// Host names, addresses and a port; nothing that a proxy could read as two words or as a path.
+// Empty is allowed.
 bool IsHost(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) || std::string_view("-._~:[]%!$&'()*+,;=").find(static_cast<char>(c)) != std::string_view::npos;
+    return std::isalnum(c) || std::string_view("-._~:[]%!$&'()*+,;=").find(static_cast<char>(c)) !=
+                                  std::string_view::npos;
   });
 }
 
-// What Beast's parser lets through though two programs may read it differently (RFC 9112, 6.3 and 3.2).
+// What Beast's parser lets through though two programs may read it differently (RFC 9112, 6.3
+// and 3.2).
 std::optional<Response> Ambiguity(const Request& request) {
   const auto bad = [](std::string message) {
     return Refusal(400, base::Code::kInvalidArgument, std::move(message), "BadRequest");
   };
   const auto codings = request.headers.Count("Transfer-Encoding");
   if (codings > 0) {
-    if (request.headers.Has("Content-Length")) return bad("both Transfer-Encoding and Content-Length");
+    if (request.headers.Has("Content-Length"))
+      return bad("both Transfer-Encoding and Content-Length");
     if (!request.http11) return bad("Transfer-Encoding in HTTP/1.0");
-    if (codings > 1 || !SameNoCase(base::Trim(request.headers.Get("Transfer-Encoding")), "chunked")) {
-      return Refusal(501, base::Code::kUnimplemented, "only the transfer coding \"chunked\" is supported", "BadRequest");
+    if (codings > 1 ||
+        !SameNoCase(base::Trim(request.headers.Get("Transfer-Encoding")), "chunked")) {
+      return Refusal(501, base::Code::kUnimplemented,
+                     "only the transfer coding \"chunked\" is supported", "BadRequest");
     }
   }
   const auto lengths = request.headers.Count("Content-Length");
   if (lengths > 1) return bad("more than one Content-Length");
-  if (lengths == 1 && !IsDigits(request.headers.Get("Content-Length"))) return bad("Content-Length must be one number");
+  if (lengths == 1 && !IsDigits(request.headers.Get("Content-Length")))
+    return bad("Content-Length must be one number");
   const auto hosts = request.headers.Count("Host");
   if (hosts > 1 || (hosts == 0 && request.http11)) return bad("exactly one Host header is needed");
-  if (!IsHost(request.headers.Get("Host"))) return bad("the Host header is no host name with an optional port");
-  if (request.target.empty() || request.target[0] != '/') return bad("the request target must be a path");
+  if (!IsHost(request.headers.Get("Host")))
+    return bad("the Host header is no host name with an optional port");
+  if (request.target.empty() || request.target[0] != '/')
+    return bad("the request target must be a path");
   if (request.method == "CONNECT") return bad("CONNECT is not supported");
   return std::nullopt;
 }
@@ -80,7 +90,8 @@ Session::~Session() {
 }
 
 Task<void> Session::Run() {
-  // GCC 12 miscompiles co_await inside conditions and conditional expressions under its sanitizers: each one is a statement of its own.
+  // GCC 12 miscompiles co_await inside conditions and conditional expressions under its sanitizers:
+  // each one is a statement of its own.
   for (;;) {
     const bool more = co_await ReadHead();
     if (!more) break;
@@ -111,9 +122,11 @@ Task<bool> Session::ReadHead() {
   idle_ = first_ = false;
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(shared_->options.max_header_bytes));
-  parser_->body_limit(boost::none);  // ours is checked as the body is read, so that the answer can be a 413
+  parser_->body_limit(
+      boost::none);  // ours is checked as the body is read, so that the answer can be a 413
   stream_.expires_after(shared_->options.header_timeout);
-  const auto [error, n] = co_await beast::http::async_read_header(stream_, buffer_, *parser_, kTuple);
+  const auto [error, n] =
+      co_await beast::http::async_read_header(stream_, buffer_, *parser_, kTuple);
   began_ = std::chrono::steady_clock::now();
   if (!error) co_return true;
   co_await RefuseHead(error);
@@ -122,7 +135,8 @@ Task<bool> Session::ReadHead() {
 
 Task<void> Session::RefuseHead(error_code error) {
   namespace http = beast::http;
-  if (error.category() != make_error_code(http::error::bad_target).category()) co_return;  // the connection broke
+  if (error.category() != make_error_code(http::error::bad_target).category())
+    co_return;  // the connection broke
   if (error == http::error::end_of_stream || error == http::error::partial_message) co_return;
   request_ = {};
   request_.request_id = base::RandomHex(8);
@@ -139,9 +153,11 @@ Task<void> Session::RefuseHead(error_code error) {
                                    shared_->options.max_header_bytes),
                        "HeadersTooLarge");
   } else if (error == http::error::bad_version) {
-    response = Refusal(505, base::Code::kUnimplemented, "only HTTP/1.0 and HTTP/1.1 are supported", "BadRequest");
+    response = Refusal(505, base::Code::kUnimplemented, "only HTTP/1.0 and HTTP/1.1 are supported",
+                       "BadRequest");
   } else {
-    response = Refusal(400, base::Code::kInvalidArgument, "the request is not HTTP: " + error.message(), "BadRequest");
+    response = Refusal(400, base::Code::kInvalidArgument,
+                       "the request is not HTTP: " + error.message(), "BadRequest");
   }
   co_await Respond(std::move(response));
   Finish();
@@ -191,7 +207,8 @@ Task<void> Session::ServeOne() {
     quiet_ = match.route->options.quiet;
     co_await Dispatch(*match.route);
   }
-  // A body that nobody read is not skipped over: the connection ends, so that no byte of it is taken for a request.
+  // A body that nobody read is not skipped over: the connection ends, so that no byte of it is
+  // taken for a request.
   if (!parser_->is_done() || !answered_) closing_ = true;
   Finish();
 }
@@ -212,8 +229,9 @@ void Session::Finish() {
                     {"peer", request_.peer}});
 }
 
-// Closing a socket with unread bytes makes the kernel reset the connection, and the client may lose our answer. So the sending side is
-// shut first, and what the client still sends is dropped for a while.
+// Closing a socket with unread bytes makes the kernel reset the connection, and the client may lose
+// our answer. So the sending side is shut first, and what the client still sends is dropped for a
+// while.
 Task<void> Session::LingeringClose() {
   error_code ignored;
   if (closing_ && stream_.socket().is_open()) {
@@ -230,7 +248,8 @@ Task<void> Session::LingeringClose() {
 }
 
 void Session::PostEnd(bool now) {
-  asio::post(stream_.get_executor(), [self = shared_from_this(), now] { now ? self->Close() : self->Drain(); });
+  asio::post(stream_.get_executor(),
+             [self = shared_from_this(), now] { now ? self->Close() : self->Drain(); });
 }
 
 void Session::Drain() {

@@ -45,14 +45,16 @@ class StreamRoute final : public StreamHandlerBase {
 using Socket = boost::asio::generic::stream_protocol::socket;
 using Stream = boost::beast::basic_stream<boost::asio::generic::stream_protocol>;
 
-/// One connection: reads requests one after the other and answers each. Everything happens on the thread of its I/O loop.
+/// One connection: reads requests one after the other and answers each. Everything happens on the
+/// thread of its I/O loop.
 class Session final : public Exchange, public std::enable_shared_from_this<Session> {
  public:
   Session(std::shared_ptr<Shared> shared, Socket socket, std::string peer);
   ~Session() override;
 
   Task<void> Run();
-  /// From any thread: ends an idle connection, and a busy one after its answer (a long poll answers at once); `now`: closes it.
+  /// From any thread: ends an idle connection, and a busy one after its answer (a long poll answers
+  /// at once); `now`: closes it.
   void PostEnd(bool now);
   /// From the I/O thread: closes whatever is running.
   void Close();

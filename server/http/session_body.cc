@@ -1,6 +1,5 @@
-#include <sys/socket.h>
-
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/read.hpp>
@@ -15,7 +14,9 @@ namespace beast = boost::beast;
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kPiece = 64 * 1024;
 
-base::Error Gone() { return {base::Code::kCancelled, "the client closed the connection or was too slow", "", "", {}}; }
+base::Error Gone() {
+  return {base::Code::kCancelled, "the client closed the connection or was too slow", "", "", {}};
+}
 
 }  // namespace
 
@@ -33,7 +34,8 @@ Task<base::Status> Session::SendContinue() {
 
 Task<base::Result<std::string_view>> Session::ReadBody() {
   const auto too_large = [this] {
-    return base::Err(base::Code::kTooLarge, fmt::format("the body is above the limit of {} bytes", max_body_), "",
+    return base::Err(base::Code::kTooLarge,
+                     fmt::format("the body is above the limit of {} bytes", max_body_), "",
                      "TooLarge");
   };
   if (body_length().value_or(0) > max_body_) co_return too_large();
@@ -56,8 +58,10 @@ Task<base::Result<std::string_view>> Session::ReadBody() {
     if (error && error != beast::http::error::need_buffer) {
       closing_ = true;
       if (error.category() == make_error_code(beast::http::error::bad_chunk).category() &&
-          error != beast::http::error::partial_message && error != beast::http::error::end_of_stream) {
-        co_return base::Err(base::Code::kInvalidArgument, "the body is not framed as HTTP wants: " + error.message(), "",
+          error != beast::http::error::partial_message &&
+          error != beast::http::error::end_of_stream) {
+        co_return base::Err(base::Code::kInvalidArgument,
+                            "the body is not framed as HTTP wants: " + error.message(), "",
                             "BadRequest");
       }
       gone_.request_stop();
@@ -70,27 +74,32 @@ Task<base::Result<std::string_view>> Session::ReadBody() {
   co_return std::string_view(chunk_.data(), got);
 }
 
-// While a handler works nobody reads the socket; a wait for readability tells when the client closes it.
+// While a handler works nobody reads the socket; a wait for readability tells when the client
+// closes it.
 void Session::WatchForClose() {
   if (watching_ || buffer_.size() > 0 || !stream_.socket().is_open()) return;
   watching_ = true;
-  stream_.socket().async_wait(Socket::wait_read, [self = shared_from_this()](boost::system::error_code error) {
-    self->watching_ = false;
-    if (error || !self->stream_.socket().is_open()) return;
-    char byte = 0;
-    const auto n = ::recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return;  // the next request: it is read in its turn
-    self->closing_ = true;
-    self->gone_.request_stop();
-    self->wake_->Set();
-  });
+  stream_.socket().async_wait(
+      Socket::wait_read, [self = shared_from_this()](boost::system::error_code error) {
+        self->watching_ = false;
+        if (error || !self->stream_.socket().is_open()) return;
+        char byte = 0;
+        const auto n =
+            ::recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+          return;  // the next request: it is read in its turn
+        self->closing_ = true;
+        self->gone_.request_stop();
+        self->wake_->Set();
+      });
 }
 
 Task<base::Status> Session::Write(std::string_view bytes) {
   while (!bytes.empty()) {
     const auto piece = bytes.substr(0, kPiece);
     stream_.expires_after(shared_->options.body_timeout);
-    const auto [error, n] = co_await asio::async_write(stream_, asio::buffer(piece.data(), piece.size()), kTuple);
+    const auto [error, n] =
+        co_await asio::async_write(stream_, asio::buffer(piece.data(), piece.size()), kTuple);
     if (error) {
       closing_ = true;
       gone_.request_stop();
@@ -110,7 +119,8 @@ Task<base::Status> Session::Respond(Response response) {
   if (!parser_ || !parser_->is_done()) closing_ = true;
   response.headers.Set("X-Request-Id", request_.request_id);
   const bool no_body = HasNoBody(status_, request_.method);
-  const auto framing = status_ == 204 || status_ == 304 || status_ / 100 == 1 ? Framing::kNone : Framing::kLength;
+  const auto framing =
+      status_ == 204 || status_ == 304 || status_ / 100 == 1 ? Framing::kNone : Framing::kLength;
   auto text = WriteResponseHead(status_, response.headers, framing, length, !closing_);
   const bool small = length <= kPiece;
   if (!no_body && small) text += body;
@@ -129,7 +139,8 @@ Task<base::Status> Session::StartResponse(Response head, std::optional<uint64_t>
   framing_ = length ? Framing::kLength : request_.http11 ? Framing::kChunked : Framing::kUntilClose;
   if (drop_body_ && (!length || status_ == 204 || status_ / 100 == 1)) framing_ = Framing::kNone;
   if (framing_ == Framing::kUntilClose) closing_ = true;
-  const auto text = WriteResponseHead(status_, head.headers, framing_, length.value_or(0), !closing_);
+  const auto text =
+      WriteResponseHead(status_, head.headers, framing_, length.value_or(0), !closing_);
   auto status = co_await Write(text);
   co_return status;
 }

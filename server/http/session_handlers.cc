@@ -7,11 +7,19 @@ namespace sless::http {
 namespace {
 
 base::Error Busy() {
-  return {base::Code::kUnavailable, "too many requests are waiting for a worker; try again", "", "Overloaded", {}};
+  return {base::Code::kUnavailable,
+          "too many requests are waiting for a worker; try again",
+          "",
+          "Overloaded",
+          {}};
 }
 
 base::Error Broken() {
-  return {base::Code::kInternal, "the request ended in an unexpected error; the server's log has it under the request id", "", "", {}};
+  return {base::Code::kInternal,
+          "the request ended in an unexpected error; the server's log has it under the request id",
+          "",
+          "",
+          {}};
 }
 
 // Exceptions stop here: the client gets a 500, the log the text.
@@ -25,7 +33,8 @@ Reply Barrier(base::Logger& log, const Request& request, F&& handler) {
   } catch (...) {
     what = "unknown exception";
   }
-  log.Error("a handler threw", {{"route", request.route}, {"request_id", request.request_id}, {"what", what}});
+  log.Error("a handler threw",
+            {{"route", request.route}, {"request_id", request.request_id}, {"what", what}});
   return Broken();
 }
 
@@ -109,7 +118,8 @@ Task<bool> Session::TryOnWorker(std::function<void()> work) {
 }
 
 Task<void> Session::OnWorker(std::function<void()> work) {
-  // Where no worker is free the work is done here: late is better than never, and it happens under overload only.
+  // Where no worker is free the work is done here: late is better than never, and it happens under
+  // overload only.
   const bool posted = co_await TryOnWorker([&work] { work(); });
   if (!posted) work();
 }
@@ -182,7 +192,8 @@ Task<Response> Session::LongPoll(Wait wait) {
   const auto id = wait.hub->Listen(wait.topic, [wake = wake_] { wake->Set(); });
   std::optional<Response> response;
   for (bool last = false; !response && !last;) {
-    last = std::chrono::steady_clock::now() >= wait.until || shared_->stopping || gone_.stop_requested();
+    last = std::chrono::steady_clock::now() >= wait.until || shared_->stopping ||
+           gone_.stop_requested();
     const bool ran = co_await TryOnWorker([&] {
       auto reply = Barrier(shared_->log, request_, [&]() -> Reply {
         response = wait.check(last);
@@ -253,7 +264,9 @@ Task<void> Session::RunStream(const StreamRoute& route) {
   try {
     co_await route.Run(*this);
   } catch (const std::exception& e) {
-    shared_->log.Error("a handler threw", {{"route", request_.route}, {"request_id", request_.request_id}, {"what", e.what()}});
+    shared_->log.Error(
+        "a handler threw",
+        {{"route", request_.route}, {"request_id", request_.request_id}, {"what", e.what()}});
     threw = true;
   }
   if (status_ == 0 && !gone_.stop_requested()) {
@@ -264,10 +277,12 @@ Task<void> Session::RunStream(const StreamRoute& route) {
   }
 }
 
-void AddStream(Router& router, std::string method, std::string pattern, StreamHandler handler, RouteOptions options) {
-  router.AddRoute(std::move(method), std::move(pattern),
-                  std::shared_ptr<StreamHandlerBase>(std::make_shared<StreamRoute>(std::move(handler))),
-                  std::move(options));
+void AddStream(Router& router, std::string method, std::string pattern, StreamHandler handler,
+               RouteOptions options) {
+  router.AddRoute(
+      std::move(method), std::move(pattern),
+      std::shared_ptr<StreamHandlerBase>(std::make_shared<StreamRoute>(std::move(handler))),
+      std::move(options));
 }
 
 }  // namespace sless::http

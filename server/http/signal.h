@@ -10,7 +10,8 @@
 
 namespace sless::http {
 
-/// Wakes one coroutine from any thread. A Set before the wait is not lost; each wait takes all Sets before it.
+/// Wakes one coroutine from any thread. A Set before the wait is not lost; each wait takes all Sets
+/// before it.
 class Signal : public std::enable_shared_from_this<Signal> {
  public:
   /// `executor`: of the I/O thread that the waiting coroutine runs on.
@@ -25,7 +26,8 @@ class Signal : public std::enable_shared_from_this<Signal> {
   }
 
   /// From the coroutine only. True if set, false where `until` came first.
-  Task<bool> Wait(std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max()) {
+  Task<bool> Wait(
+      std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max()) {
     if (!set_) {
       timer_.expires_at(until);
       co_await timer_.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));

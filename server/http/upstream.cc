@@ -33,7 +33,7 @@ using Stream = beast::basic_stream<Protocol>;
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kPiece = 64 * 1024;
 constexpr size_t kMaxHead = 64 * 1024;
-constexpr size_t kMaxIdle = 64;                       // per endpoint and thread
+constexpr size_t kMaxIdle = 64;  // per endpoint and thread
 
 struct Idle {
   std::unique_ptr<Stream> stream;
@@ -59,7 +59,8 @@ base::Result<Protocol::endpoint> ParseEndpoint(const std::string& text) {
   return Protocol::endpoint(asio::ip::tcp::endpoint(address, port));
 }
 
-// A pooled connection that the peer has closed, or on which it says something unasked, is of no use.
+// A pooled connection that the peer has closed, or on which it says something unasked, is of no
+// use.
 bool IsQuiet(Stream& stream) {
   char byte = 0;
   const auto n = ::recv(stream.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -109,7 +110,8 @@ struct Upstream::Pool {
     });
   }
   // Also those to endpoints that nobody calls any more.
-  void Sweep(State& s, std::chrono::steady_clock::time_point now, std::vector<Idle>& dropped) const {
+  void Sweep(State& s, std::chrono::steady_clock::time_point now,
+             std::vector<Idle>& dropped) const {
     s.swept = now;
     for (auto it = s.idle.begin(); it != s.idle.end();) {
       auto& list = it->second;
@@ -126,9 +128,12 @@ namespace {
 
 class PooledCall final : public UpstreamCall {
  public:
-  PooledCall(std::shared_ptr<Upstream::Pool> pool, asio::any_io_executor executor, std::string endpoint,
-       std::chrono::steady_clock::time_point deadline)
-      : pool_(std::move(pool)), executor_(executor), endpoint_(std::move(endpoint)), deadline_(deadline) {}
+  PooledCall(std::shared_ptr<Upstream::Pool> pool, asio::any_io_executor executor,
+             std::string endpoint, std::chrono::steady_clock::time_point deadline)
+      : pool_(std::move(pool)),
+        executor_(executor),
+        endpoint_(std::move(endpoint)),
+        deadline_(deadline) {}
 
   ~PooledCall() override {
     if (!stream_) return;
@@ -150,8 +155,8 @@ class PooledCall final : public UpstreamCall {
     stream_->expires_at(deadline_);
     const auto framing = chunked_ ? Framing::kChunked : Framing::kLength;
     const bool bodiless = length && *length == 0 && (method == "GET" || is_head_);
-    const auto head = WriteRequestHead(method, target, "function", headers, bodiless ? Framing::kNone : framing,
-                                       length.value_or(0));
+    const auto head = WriteRequestHead(method, target, "function", headers,
+                                       bodiless ? Framing::kNone : framing, length.value_or(0));
     auto status = co_await Write(head);
     co_return status;
   }
@@ -181,7 +186,8 @@ class PooledCall final : public UpstreamCall {
       parser_->header_limit(kMaxHead);
       parser_->body_limit(boost::none);
       parser_->skip(is_head_);
-      const auto [error, n] = co_await beast::http::async_read_header(*stream_, buffer_, *parser_, kTuple);
+      const auto [error, n] =
+          co_await beast::http::async_read_header(*stream_, buffer_, *parser_, kTuple);
       if (error) co_return base::Err(Explain(error));
       if (parser_->get().result_int() / 100 != 1) break;
     }
@@ -205,7 +211,8 @@ class PooledCall final : public UpstreamCall {
       body.more = true;
       // Beast reads as much at once as the buffer has room for, and it begins with 512 bytes.
       if (parser_->content_length_remaining().value_or(kPiece) > 4096) buffer_.reserve(kPiece);
-      const auto [error, n] = co_await beast::http::async_read_some(*stream_, buffer_, *parser_, kTuple);
+      const auto [error, n] =
+          co_await beast::http::async_read_some(*stream_, buffer_, *parser_, kTuple);
       got = chunk_.size() - body.size;
       if (error && error != beast::http::error::need_buffer) co_return base::Err(Explain(error));
     }
@@ -239,21 +246,32 @@ class PooledCall final : public UpstreamCall {
     }
     auto explained = Explain(error);
     if (explained.code == base::Code::kInternal) {
-      explained = {base::Code::kUnavailable, "cannot connect to the replica: " + error.message(), "", "NotStarted", {}};
+      explained = {base::Code::kUnavailable,
+                   "cannot connect to the replica: " + error.message(),
+                   "",
+                   "NotStarted",
+                   {}};
     }
     co_return base::Err(std::move(explained));
   }
 
   Task<base::Status> Write(std::string_view bytes) {
-    const auto [error, n] = co_await asio::async_write(*stream_, asio::buffer(bytes.data(), bytes.size()), kTuple);
+    const auto [error, n] =
+        co_await asio::async_write(*stream_, asio::buffer(bytes.data(), bytes.size()), kTuple);
     if (error) co_return base::Err(Explain(error));
     co_return base::Ok();
   }
 
   base::Error Explain(const error_code& error) const {
     if (cancelled_) return {base::Code::kCancelled, "the call was cancelled", "", "", {}};
-    if (error == beast::error::timeout) return {base::Code::kDeadlineExceeded, "the replica did not answer in time", "", "Timeout", {}};
-    return {base::Code::kInternal, "the connection to the replica ended: " + error.message(), "", "ConnectionLost", {}};
+    if (error == beast::error::timeout)
+      return {
+          base::Code::kDeadlineExceeded, "the replica did not answer in time", "", "Timeout", {}};
+    return {base::Code::kInternal,
+            "the connection to the replica ended: " + error.message(),
+            "",
+            "ConnectionLost",
+            {}};
   }
 
   std::shared_ptr<Upstream::Pool> pool_;
@@ -272,7 +290,8 @@ class PooledCall final : public UpstreamCall {
 
 }  // namespace
 
-Upstream::Upstream(std::chrono::milliseconds idle_time) : pool_(std::make_shared<Pool>(idle_time)) {}
+Upstream::Upstream(std::chrono::milliseconds idle_time)
+    : pool_(std::make_shared<Pool>(idle_time)) {}
 Upstream::~Upstream() {
   pool_->state.With([](Pool::State& s) { s.idle.clear(); });
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-// HTTP calls to runners over pooled connections, as coroutines. Include in .cc files only (see stream.h).
+// HTTP calls to runners over pooled connections, as coroutines. Include in .cc files only (see
+// stream.h).
 
 #include <chrono>
 #include <memory>
@@ -18,16 +19,19 @@ struct UpstreamHead {
   std::optional<uint64_t> length;  ///< of the body; nullopt: not announced
 };
 
-/// One call. Lives on one I/O thread; its methods from one coroutine, Cancel also from others on that thread. The connection goes back
-/// to the pool when the whole answer was read, else it is closed with the call.
+/// One call. Lives on one I/O thread; its methods from one coroutine, Cancel also from others on
+/// that thread. The connection goes back to the pool when the whole answer was read, else it is
+/// closed with the call.
 ///
-/// Errors of all methods: kUnavailable, reason "NotStarted": no connection, so the peer has seen nothing: safe to try elsewhere;
-///   kDeadlineExceeded: the deadline passed; kCancelled: Cancel was called; kInternal, reason "ConnectionLost": the peer closed in the
-///   middle or said what is no HTTP.
+/// Errors of all methods: kUnavailable, reason "NotStarted": no connection, so the peer has seen
+/// nothing: safe to try elsewhere;
+///   kDeadlineExceeded: the deadline passed; kCancelled: Cancel was called; kInternal, reason
+///   "ConnectionLost": the peer closed in the middle or said what is no HTTP.
 class UpstreamCall {
  public:
   virtual ~UpstreamCall() = default;
-  /// Connects (or takes a pooled connection) and sends the head. `length` nullopt: a chunked body; 0: none.
+  /// Connects (or takes a pooled connection) and sends the head. `length` nullopt: a chunked body;
+  /// 0: none.
   virtual Task<base::Status> Open(std::string method, std::string target, Headers headers,
                                   std::optional<uint64_t> length) = 0;
   virtual Task<base::Status> WriteBody(std::string_view bytes) = 0;
@@ -39,14 +43,16 @@ class UpstreamCall {
   virtual void Cancel() = 0;
 };
 
-/// Keeps idle connections by endpoint and I/O thread; those to endpoints that are gone fall away with later calls.
-/// Thread-safe; outlives its calls; must end before the IoPool.
+/// Keeps idle connections by endpoint and I/O thread; those to endpoints that are gone fall away
+/// with later calls. Thread-safe; outlives its calls; must end before the IoPool.
 class Upstream {
  public:
-  /// `idle_time`: a connection unused for so long is closed. Well below the idle timeout of the runner's server.
+  /// `idle_time`: a connection unused for so long is closed. Well below the idle timeout of the
+  /// runner's server.
   explicit Upstream(std::chrono::milliseconds idle_time = std::chrono::seconds(20));
   ~Upstream();
-  /// A call to `endpoint` ("unix:/path" or "host:port" with a numeric host), made on the I/O thread that `executor` belongs to.
+  /// A call to `endpoint` ("unix:/path" or "host:port" with a numeric host), made on the I/O thread
+  /// that `executor` belongs to.
   std::unique_ptr<UpstreamCall> Call(boost::asio::any_io_executor executor, std::string endpoint,
                                      std::chrono::steady_clock::time_point deadline);
 

@@ -19,7 +19,8 @@ WakeHub::WakeHub() : impl_(std::make_unique<Impl>()) {}
 WakeHub::~WakeHub() = default;
 
 void WakeHub::Notify(const std::string& topic) {
-  // Called under the lock: a wake only posts to an event loop, and Forget must not return while one still runs.
+  // Called under the lock: a wake only posts to an event loop, and Forget must not return while one
+  // still runs.
   impl_->state.With([&](Impl::State& state) {
     const auto it = state.topics.find(topic);
     if (it == state.topics.end()) return;

@@ -15,7 +15,8 @@ namespace {
 constexpr size_t kBlock = 64 * 1024;
 
 tl::unexpected<base::Error> SystemError(std::string_view doing, const std::string& path) {
-  return base::Err(base::Code::kUnavailable, fmt::format("cannot {} {}: {}", doing, path, std::strerror(errno)));
+  return base::Err(base::Code::kUnavailable,
+                   fmt::format("cannot {} {}: {}", doing, path, std::strerror(errno)));
 }
 
 base::Status ReadAt(const File& file, uint64_t offset, char* to, size_t size) {
@@ -23,7 +24,8 @@ base::Status ReadAt(const File& file, uint64_t offset, char* to, size_t size) {
     const ssize_t n = ::pread(file.get(), to, size, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return SystemError("read", "a log file");
-    if (n == 0) return base::Err(base::Code::kUnavailable, "a log file became shorter while it was read");
+    if (n == 0)
+      return base::Err(base::Code::kUnavailable, "a log file became shorter while it was read");
     to += n;
     offset += static_cast<uint64_t>(n);
     size -= static_cast<size_t>(n);
@@ -58,13 +60,16 @@ base::Result<uint64_t> SizeOf(const File& file, const std::string& path) {
 base::Status MakeFolders(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
-    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) return SystemError("make the folder", part);
+    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST)
+      return SystemError("make the folder", part);
     if (end == std::string::npos) return base::Ok();
   }
 }
 
-base::Status ReadLinesBackward(const File& file, uint64_t size, const std::function<bool(std::string_view)>& line) {
-  // `text` begins at `start`; what is before its first newline belongs to a line that begins in an earlier block.
+base::Status ReadLinesBackward(const File& file, uint64_t size,
+                               const std::function<bool(std::string_view)>& line) {
+  // `text` begins at `start`; what is before its first newline belongs to a line that begins in an
+  // earlier block.
   std::string text, block;
   bool first_block = true;
   for (uint64_t start = size; start > 0;) {

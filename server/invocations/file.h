@@ -31,7 +31,8 @@ class File {
   int fd_ = -1;
 };
 
-/// Kept open: what is read stays the same when the file is renamed or removed. No file where it is not there.
+/// Kept open: what is read stays the same when the file is renamed or removed. No file where it is
+/// not there.
 base::Result<File> OpenForRead(const std::string& path);
 /// Made with 0600 where it is not there.
 base::Result<File> OpenForAppend(const std::string& path);
@@ -39,8 +40,9 @@ base::Result<uint64_t> SizeOf(const File& file, const std::string& path);
 /// Makes `path` and its parents, 0700 each.
 base::Status MakeFolders(const std::string& path);
 
-/// Calls `line` with each line of the first `size` bytes, last line first, until it returns false. The text after the last newline
-/// is a line too.
-base::Status ReadLinesBackward(const File& file, uint64_t size, const std::function<bool(std::string_view)>& line);
+/// Calls `line` with each line of the first `size` bytes, last line first, until it returns false.
+/// The text after the last newline is a line too.
+base::Status ReadLinesBackward(const File& file, uint64_t size,
+                               const std::function<bool(std::string_view)>& line);
 
 }  // namespace sless::invocations

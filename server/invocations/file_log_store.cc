@@ -19,9 +19,11 @@ using base::Err;
 constexpr size_t kMaxOpen = 128;  // functions whose file is kept open
 constexpr size_t kMaxLimit = 10'000;
 constexpr auto kReportEvery = std::chrono::seconds(10);
-constexpr auto kDrained = std::chrono::hours(2);  // by then no replica of a removed function is left
+constexpr auto kDrained =
+    std::chrono::hours(2);  // by then no replica of a removed function is left
 
-// Removing a log must wait for the appends that hold it, so a log in use stays in the table: there is never a second one of it.
+// Removing a log must wait for the appends that hold it, so a log in use stays in the table: there
+// is never a second one of it.
 struct Open {
   std::shared_ptr<FunctionLog> log;
   uint64_t last_use = 0;
@@ -48,13 +50,16 @@ class FileLogStore final : public LogStore {
 
   void Append(const std::string& ns, const std::string& function, LogRecord record) override {
     const auto log = Find(ns, function);
-    const auto status = log ? (*log)->Append(record.revision, FormatLine(record)) : base::Status(Err(log.error()));
+    const auto status =
+        log ? (*log)->Append(record.revision, FormatLine(record)) : base::Status(Err(log.error()));
     if (!status) ReportLost(ns, function, status.error());
   }
 
-  base::Result<std::vector<LogRecord>> Read(const std::string& ns, const std::string& function, const LogQuery& query) const override {
+  base::Result<std::vector<LogRecord>> Read(const std::string& ns, const std::string& function,
+                                            const LogQuery& query) const override {
     if (query.limit < 1 || query.limit > kMaxLimit) {
-      return Err(Code::kInvalidArgument, fmt::format("limit is 1 to {}, got {}", kMaxLimit, query.limit));
+      return Err(Code::kInvalidArgument,
+                 fmt::format("limit is 1 to {}, got {}", kMaxLimit, query.limit));
     }
     ASSIGN_OR_RETURN(const auto log, Find(ns, function));
     return log->Read(query);
@@ -62,25 +67,33 @@ class FileLogStore final : public LogStore {
 
   void Remove(const std::string& ns, const std::string& function, int64_t last_revision) override {
     const auto log = Find(ns, function);
-    // The log's own number counts for lines that come now, the table's for when the log was put away and is taken out again.
+    // The log's own number counts for lines that come now, the table's for when the log was put
+    // away and is taken out again.
     if (log) NoteRemoved({ns, function}, last_revision);
     const auto status = log ? (*log)->Remove(last_revision) : base::Status(Err(log.error()));
-    if (!status) log_.Warn("log of a function was not removed", {{"namespace", ns}, {"function", function}, {"error", status.error().message}});
-    ::rmdir((dir_ + "/" + ns).c_str());  // goes with its last function; fails while there are others
+    if (!status)
+      log_.Warn("log of a function was not removed",
+                {{"namespace", ns}, {"function", function}, {"error", status.error().message}});
+    ::rmdir(
+        (dir_ + "/" + ns).c_str());  // goes with its last function; fails while there are others
   }
 
  private:
-  base::Result<std::shared_ptr<FunctionLog>> Find(const std::string& ns, const std::string& function) const {
+  base::Result<std::shared_ptr<FunctionLog>> Find(const std::string& ns,
+                                                  const std::string& function) const {
     for (const auto& name : {ns, function}) {
       const std::string problem = base::DnsLabelProblem(name);
-      if (!problem.empty()) return Err(Code::kInvalidArgument, fmt::format("a namespace and a function are DNS labels: {}", problem));
+      if (!problem.empty())
+        return Err(Code::kInvalidArgument,
+                   fmt::format("a namespace and a function are DNS labels: {}", problem));
     }
     return table_.With([&](Table& table) {
       auto& entry = table.logs[{ns, function}];
       if (!entry.log) {
         const auto removed = table.removed.find({ns, function});
-        entry.log = std::make_shared<FunctionLog>(fmt::format("{}/{}/{}", dir_, ns, function), segment_bytes_,
-                                                  removed == table.removed.end() ? 0 : removed->second.last_revision);
+        entry.log = std::make_shared<FunctionLog>(
+            fmt::format("{}/{}/{}", dir_, ns, function), segment_bytes_,
+            removed == table.removed.end() ? 0 : removed->second.last_revision);
       }
       entry.last_use = ++table.uses;
       auto log = entry.log;
@@ -92,7 +105,8 @@ class FileLogStore final : public LogStore {
   void NoteRemoved(const std::pair<std::string, std::string>& key, int64_t last_revision) {
     const auto now = clock_.Steady();
     table_.With([&](Table& table) {
-      std::erase_if(table.removed, [&](const auto& entry) { return now - entry.second.at > kDrained; });
+      std::erase_if(table.removed,
+                    [&](const auto& entry) { return now - entry.second.at > kDrained; });
       auto& removed = table.removed[key];
       removed = {std::max(removed.last_revision, last_revision), now};
     });
@@ -102,7 +116,8 @@ class FileLogStore final : public LogStore {
     auto oldest = table.logs.end();
     for (auto it = table.logs.begin(); it != table.logs.end(); ++it) {
       const bool idle = it->second.log.use_count() == 1;
-      if (idle && (oldest == table.logs.end() || it->second.last_use < oldest->second.last_use)) oldest = it;
+      if (idle && (oldest == table.logs.end() || it->second.last_use < oldest->second.last_use))
+        oldest = it;
     }
     if (oldest != table.logs.end()) table.logs.erase(oldest);
   }
@@ -112,13 +127,16 @@ class FileLogStore final : public LogStore {
     const auto now = clock_.Steady();
     const int64_t lines = lost_.With([&](Lost& lost) -> int64_t {
       ++lost.lines;
-      if (lost.last_report != base::SteadyPoint::min() && now - lost.last_report < kReportEvery) return 0;
+      if (lost.last_report != base::SteadyPoint::min() && now - lost.last_report < kReportEvery)
+        return 0;
       lost.last_report = now;
       return std::exchange(lost.lines, 0);
     });
     if (lines > 0) {
-      log_.Warn("log lines of functions were lost",
-                {{"lines", lines}, {"namespace", base::Truncate(ns, 63)}, {"function", base::Truncate(function, 63)}, {"error", error.message}});
+      log_.Warn("log lines of functions were lost", {{"lines", lines},
+                                                     {"namespace", base::Truncate(ns, 63)},
+                                                     {"function", base::Truncate(function, 63)},
+                                                     {"error", error.message}});
     }
   }
 
@@ -132,7 +150,8 @@ class FileLogStore final : public LogStore {
 
 }  // namespace
 
-std::unique_ptr<LogStore> MakeFileLogStore(const std::string& dir, const base::Clock& clock, base::Logger& log, uint64_t segment_bytes) {
+std::unique_ptr<LogStore> MakeFileLogStore(const std::string& dir, const base::Clock& clock,
+                                           base::Logger& log, uint64_t segment_bytes) {
   return std::make_unique<FileLogStore>(dir, clock, log, segment_bytes);
 }
 

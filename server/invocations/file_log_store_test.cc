@@ -26,7 +26,9 @@ namespace fs = std::filesystem;
 
 class CountingLogger final : public base::Logger {
  public:
-  void Log(base::Level, std::string_view, std::initializer_list<base::LogField>) override { ++events; }
+  void Log(base::Level, std::string_view, std::initializer_list<base::LogField>) override {
+    ++events;
+  }
   std::atomic<int> events = 0;
 };
 
@@ -40,8 +42,11 @@ class FileLogStoreTest : public testing::Test {
   }
   ~FileLogStoreTest() override { fs::remove_all(root_); }
 
-  void Reopen(uint64_t segment_bytes = kSegmentBytes) { store_ = MakeFileLogStore(dir_, clock_, log_, segment_bytes); }
-  LogRecord Make(const std::string& line, const std::string& request_id = "", const std::string& stream = "stdout", int64_t revision = 1) {
+  void Reopen(uint64_t segment_bytes = kSegmentBytes) {
+    store_ = MakeFileLogStore(dir_, clock_, log_, segment_bytes);
+  }
+  LogRecord Make(const std::string& line, const std::string& request_id = "",
+                 const std::string& stream = "stdout", int64_t revision = 1) {
     return {clock_.Now(), revision, "replica-1", stream, request_id, line};
   }
   void Append(const std::string& line) { store_->Append("x", "hello", Make(line)); }
@@ -71,7 +76,12 @@ TEST_F(FileLogStoreTest, WhatWasAppendedIsReadAtOnceOldestFirst) {
 }
 
 TEST_F(FileLogStoreTest, KeepsAllFields) {
-  LogRecord record{clock_.Now() + std::chrono::microseconds(123456), 7, "r-1", "stderr", "req-\"1\"", "tab\t\"quote\" ä \x01 line\nbreak"};
+  LogRecord record{clock_.Now() + std::chrono::microseconds(123456),
+                   7,
+                   "r-1",
+                   "stderr",
+                   "req-\"1\"",
+                   "tab\t\"quote\" ä \x01 line\nbreak"};
   store_->Append("x", "hello", record);
   Reopen();
   const auto records = store_->Read("x", "hello", {});
@@ -88,13 +98,17 @@ TEST_F(FileLogStoreTest, KeepsAllFields) {
 TEST_F(FileLogStoreTest, LongLinesAreCutAndBrokenBytesReplaced) {
   Append(std::string(kMaxLine, 'x'));
   Append(std::string(kMaxLine + 1, 'y'));
-  Append("a\xff" "b");
+  Append(
+      "a\xff"
+      "b");
   const auto records = store_->Read("x", "hello", {});
   ASSERT_EQ(records->size(), 3u);
   EXPECT_EQ((*records)[0].line, std::string(kMaxLine, 'x'));
   EXPECT_LE((*records)[1].line.size(), kMaxLine);
   EXPECT_TRUE((*records)[1].line.ends_with("y…"));
-  EXPECT_EQ((*records)[2].line, "a\xef\xbf\xbd" "b");
+  EXPECT_EQ((*records)[2].line,
+            "a\xef\xbf\xbd"
+            "b");
 }
 
 TEST_F(FileLogStoreTest, Filters) {
@@ -118,7 +132,8 @@ TEST_F(FileLogStoreTest, FunctionsDoNotSeeEachOther) {
 }
 
 TEST_F(FileLogStoreTest, LimitsAndNamesAreChecked) {
-  EXPECT_THAT(store_->Read("x", "hello", {0}), IsError(Code::kInvalidArgument, HasSubstr("1 to 10000")));
+  EXPECT_THAT(store_->Read("x", "hello", {0}),
+              IsError(Code::kInvalidArgument, HasSubstr("1 to 10000")));
   EXPECT_THAT(store_->Read("x", "hello", {10001}), IsError(Code::kInvalidArgument, _));
   EXPECT_THAT(store_->Read("..", "hello", {}), IsError(Code::kInvalidArgument, _));
   EXPECT_THAT(store_->Read("x", "../y", {}), IsError(Code::kInvalidArgument, _));
@@ -142,7 +157,8 @@ TEST_F(FileLogStoreTest, IsBoundedAndDropsTheOldest) {
   ASSERT_THAT(records, IsOk());
   EXPECT_GT(records->size(), 40u);
   const int first = 500 - static_cast<int>(records->size());
-  for (size_t i = 0; i < records->size(); ++i) EXPECT_EQ((*records)[i].line, "line-" + std::to_string(first + static_cast<int>(i)));
+  for (size_t i = 0; i < records->size(); ++i)
+    EXPECT_EQ((*records)[i].line, "line-" + std::to_string(first + static_cast<int>(i)));
   Reopen(kSmall);
   EXPECT_EQ(store_->Read("x", "hello", {10000})->size(), records->size());
   Append("after");
@@ -162,9 +178,11 @@ TEST_F(FileLogStoreTest, ALineCutByACrashIsSkipped) {
 
 TEST_F(FileLogStoreTest, DamagedLinesAreSkipped) {
   Append("first");
-  std::ofstream(Current(), std::ios::app) << "\n\n{}\n[1]\n{\"t\":1}\n{\"t\":9223372036854775807,\"v\":1,\"p\":\"\",\"s\":\"\",\"r\":\"\",\"m\":\"late\"}\n"
-                                          << std::string(100'000, '\0') << "\n"
-                                          << std::string(1000, '[') << "\n";
+  std::ofstream(Current(), std::ios::app)
+      << "\n\n{}\n[1]\n{\"t\":1}\n{\"t\":9223372036854775807,\"v\":1,\"p\":\"\",\"s\":\"\",\"r\":"
+         "\"\",\"m\":\"late\"}\n"
+      << std::string(100'000, '\0') << "\n"
+      << std::string(1000, '[') << "\n";
   Reopen();
   Append("last");
   EXPECT_EQ(Lines(), "first late last ");
@@ -191,7 +209,8 @@ TEST_F(FileLogStoreTest, ReplicasOfARemovedFunctionThatStillDrainAreNotHeard) {
   store_->Append("x", "hello", Make("late", "", "stdout", 3));
   store_->Append("x", "hello", Make("later", "", "stdout", 2));
   EXPECT_FALSE(fs::exists(dir_ + "/x"));
-  // A new function of the same name has higher numbers; the old one is not heard beside it, nor after its log was put away.
+  // A new function of the same name has higher numbers; the old one is not heard beside it, nor
+  // after its log was put away.
   store_->Append("x", "hello", Make("new", "", "stdout", 4));
   for (int i = 0; i < 200; ++i) store_->Append("x", "f" + std::to_string(i), Make("1"));
   store_->Append("x", "hello", Make("late", "", "stdout", 3));
@@ -211,10 +230,13 @@ TEST_F(FileLogStoreTest, FilesAreForTheOwnerOnly) {
 }
 
 TEST_F(FileLogStoreTest, ManyFunctionsDoNotExhaustFiles) {
-  const auto open_files = [] { return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()); };
+  const auto open_files = [] {
+    return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
+  };
   const auto before = open_files();
   for (int round = 0; round < 2; ++round) {
-    for (int i = 0; i < 300; ++i) store_->Append("x", "f" + std::to_string(i), Make(std::to_string(round)));
+    for (int i = 0; i < 300; ++i)
+      store_->Append("x", "f" + std::to_string(i), Make(std::to_string(round)));
   }
   EXPECT_LE(open_files(), before + 130);
   for (int i = 0; i < 300; ++i) ASSERT_EQ(Lines({}, "f" + std::to_string(i)), "0 1 ");
@@ -236,7 +258,8 @@ TEST_F(FileLogStoreTest, WritersAndReadersAtOnce) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {
     threads.emplace_back([&, t] {
-      for (int i = 0; i < 400; ++i) store_->Append("x", "hello", Make(std::to_string(i), "w" + std::to_string(t)));
+      for (int i = 0; i < 400; ++i)
+        store_->Append("x", "hello", Make(std::to_string(i), "w" + std::to_string(t)));
     });
   }
   std::thread reader([&] {
@@ -244,14 +267,16 @@ TEST_F(FileLogStoreTest, WritersAndReadersAtOnce) {
       for (int t = 0; t < 3; ++t) {
         const auto records = store_->Read("x", "hello", {10000, "w" + std::to_string(t)});
         ASSERT_THAT(records, IsOk());
-        for (size_t i = 1; i < records->size(); ++i) ASSERT_EQ(std::stoi((*records)[i].line), std::stoi((*records)[i - 1].line) + 1);
+        for (size_t i = 1; i < records->size(); ++i)
+          ASSERT_EQ(std::stoi((*records)[i].line), std::stoi((*records)[i - 1].line) + 1);
       }
     }
   });
   for (auto& thread : threads) thread.join();
   done = true;
   reader.join();
-  for (int t = 0; t < 3; ++t) EXPECT_EQ(store_->Read("x", "hello", {1, "w" + std::to_string(t)})->at(0).line, "399");
+  for (int t = 0; t < 3; ++t)
+    EXPECT_EQ(store_->Read("x", "hello", {1, "w" + std::to_string(t)})->at(0).line, "399");
   EXPECT_EQ(log_.events, 0);
 }
 
@@ -277,23 +302,28 @@ TEST_P(ReadBackward, GivesLinesLastFirst) {
   const auto& text = GetParam().text;
   ASSERT_EQ(::write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   std::vector<std::string> lines;
-  EXPECT_THAT(ReadLinesBackward(file, text.size(), [&](std::string_view line) {
-                lines.emplace_back(line);
-                return true;
-              }),
+  EXPECT_THAT(ReadLinesBackward(file, text.size(),
+                                [&](std::string_view line) {
+                                  lines.emplace_back(line);
+                                  return true;
+                                }),
               IsOk());
   EXPECT_EQ(lines, GetParam().lines);
   fs::remove(pattern);
 }
 const std::string kLong(200'000, 'x'), kBlockLong(65536, 'y'), kBlockLess(65535, 'z');
-INSTANTIATE_TEST_SUITE_P(Cases, ReadBackward,
-                         testing::Values(BackwardCase{"Empty", "", {}}, BackwardCase{"One", "a\n", {"a"}}, BackwardCase{"Torn", "a\nb", {"b", "a"}},
-                                         BackwardCase{"Blank", "\n\na\n", {"a", "", ""}}, BackwardCase{"NoNewline", "a", {"a"}},
-                                         BackwardCase{"OverBlocks", "a\n" + kLong + "\nb\n", {"b", kLong, "a"}},
-                                         BackwardCase{"ABlock", kBlockLong, {kBlockLong}},
-                                         BackwardCase{"ABlockWithNewline", "a\n" + kBlockLess + "\n", {kBlockLess, "a"}},
-                                         BackwardCase{"NewlineAtTheBlock", "a\nb\n" + kBlockLess + "\n", {kBlockLess, "b", "a"}}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Cases, ReadBackward,
+    testing::Values(BackwardCase{"Empty", "", {}}, BackwardCase{"One", "a\n", {"a"}},
+                    BackwardCase{"Torn", "a\nb", {"b", "a"}},
+                    BackwardCase{"Blank", "\n\na\n", {"a", "", ""}},
+                    BackwardCase{"NoNewline", "a", {"a"}},
+                    BackwardCase{"OverBlocks", "a\n" + kLong + "\nb\n", {"b", kLong, "a"}},
+                    BackwardCase{"ABlock", kBlockLong, {kBlockLong}},
+                    BackwardCase{"ABlockWithNewline", "a\n" + kBlockLess + "\n", {kBlockLess, "a"}},
+                    BackwardCase{
+                        "NewlineAtTheBlock", "a\nb\n" + kBlockLess + "\n", {kBlockLess, "b", "a"}}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace sless::invocations

@@ -25,7 +25,8 @@ Status FunctionLog::OpenCurrent() {
   ASSIGN_OR_RETURN(current_, OpenForAppend(Current()));
   ASSIGN_OR_RETURN(size_, SizeOf(current_, Current()));
   char last = '\n';
-  if (size_ > 0 && ::pread(current_.get(), &last, 1, static_cast<off_t>(size_ - 1)) != 1) last = '\0';
+  if (size_ > 0 && ::pread(current_.get(), &last, 1, static_cast<off_t>(size_ - 1)) != 1)
+    last = '\0';
   torn_ = last != '\n';  // the process before was killed while it wrote
   return base::Ok();
 }
@@ -33,7 +34,8 @@ Status FunctionLog::OpenCurrent() {
 Status FunctionLog::Rotate() {
   current_ = File();
   if (std::rename(Current().c_str(), Older().c_str()) != 0 && errno != ENOENT) {
-    return Err(Code::kUnavailable, fmt::format("cannot rename {}: {}", Current(), std::strerror(errno)));
+    return Err(Code::kUnavailable,
+               fmt::format("cannot rename {}: {}", Current(), std::strerror(errno)));
   }
   return OpenCurrent();
 }
@@ -51,7 +53,9 @@ Status FunctionLog::Append(int64_t revision, std::string_view line) {
   while (!line.empty()) {
     const ssize_t n = ::write(current_.get(), line.data(), line.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Err(Code::kUnavailable, fmt::format("cannot write {}: {}", Current(), std::strerror(errno)));
+    if (n < 0)
+      return Err(Code::kUnavailable,
+                 fmt::format("cannot write {}: {}", Current(), std::strerror(errno)));
     size_ += static_cast<uint64_t>(n);
     line.remove_prefix(static_cast<size_t>(n));
     torn_ = !line.empty();
@@ -63,7 +67,8 @@ base::Result<std::vector<LogRecord>> FunctionLog::Read(const LogQuery& query) {
   File current, older;
   uint64_t current_size = 0, older_size = 0;
   {
-    // Both are opened in one moment; after that renames and removals do not matter, and files only grow.
+    // Both are opened in one moment; after that renames and removals do not matter, and files only
+    // grow.
     std::lock_guard lock(mutex_);
     ASSIGN_OR_RETURN(current, OpenForRead(Current()));
     ASSIGN_OR_RETURN(older, OpenForRead(Older()));
@@ -81,7 +86,8 @@ base::Result<std::vector<LogRecord>> FunctionLog::Read(const LogQuery& query) {
     return records.size() < query.limit;
   };
   if (current) RETURN_IF_ERROR(ReadLinesBackward(current, current_size, take));
-  if (older && records.size() < query.limit) RETURN_IF_ERROR(ReadLinesBackward(older, older_size, take));
+  if (older && records.size() < query.limit)
+    RETURN_IF_ERROR(ReadLinesBackward(older, older_size, take));
   std::reverse(records.begin(), records.end());
   return records;
 }
@@ -92,7 +98,8 @@ Status FunctionLog::Remove(int64_t last_revision) {
   current_ = File();
   std::error_code error;
   std::filesystem::remove_all(dir_, error);
-  if (error) return Err(Code::kUnavailable, fmt::format("cannot remove {}: {}", dir_, error.message()));
+  if (error)
+    return Err(Code::kUnavailable, fmt::format("cannot remove {}: {}", dir_, error.message()));
   return base::Ok();
 }
 

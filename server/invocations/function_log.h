@@ -13,7 +13,8 @@
 
 namespace sless::invocations {
 
-/// Thread safety: all methods may be called at the same time from any thread. A Read does not hold up an Append.
+/// Thread safety: all methods may be called at the same time from any thread. A Read does not hold
+/// up an Append.
 class FunctionLog {
  public:
   /// Lines of revisions up to `removed` are dropped, see LogStore::Remove.

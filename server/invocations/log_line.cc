@@ -29,13 +29,15 @@ base::TimePoint TimeOf(int64_t micros) {
 
 std::string Cut(std::string_view line) {
   constexpr std::string_view kMark = "…";
-  return line.size() <= kMaxLine ? std::string(line) : base::Truncate(line, kMaxLine - kMark.size());
+  return line.size() <= kMaxLine ? std::string(line)
+                                 : base::Truncate(line, kMaxLine - kMark.size());
 }
 
 }  // namespace
 
 std::string FormatLine(const LogRecord& record) {
-  const auto time = std::chrono::duration_cast<microseconds>(record.time.time_since_epoch()).count();
+  const auto time =
+      std::chrono::duration_cast<microseconds>(record.time.time_since_epoch()).count();
   return base::DumpJson({{"t", time},
                          {"v", record.revision},
                          {"p", record.replica},
@@ -47,7 +49,8 @@ std::string FormatLine(const LogRecord& record) {
 
 std::optional<LogRecord> ParseLine(std::string_view line) {
   const auto json = base::ParseJson(line);
-  if (!json || !json->is_object() || !HasNumber(*json, "t") || !HasNumber(*json, "v")) return std::nullopt;
+  if (!json || !json->is_object() || !HasNumber(*json, "t") || !HasNumber(*json, "v"))
+    return std::nullopt;
   for (const char* key : {"p", "s", "r", "m"}) {
     if (!HasText(*json, key)) return std::nullopt;
   }
@@ -66,11 +69,13 @@ LineFilter::LineFilter(const LogQuery& query) : query_(query) {
 }
 
 std::optional<LogRecord> LineFilter::Match(std::string_view line) const {
-  if (!request_id_text_.empty() && line.find(request_id_text_) == std::string_view::npos) return std::nullopt;
+  if (!request_id_text_.empty() && line.find(request_id_text_) == std::string_view::npos)
+    return std::nullopt;
   auto record = ParseLine(line);
   if (!record) return std::nullopt;
   const bool fits = (query_.request_id.empty() || record->request_id == query_.request_id) &&
-                    (query_.stream.empty() || record->stream == query_.stream) && (query_.revision == 0 || record->revision == query_.revision);
+                    (query_.stream.empty() || record->stream == query_.stream) &&
+                    (query_.revision == 0 || record->revision == query_.revision);
   return fits ? std::move(record) : std::nullopt;
 }
 

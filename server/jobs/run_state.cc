@@ -36,14 +36,16 @@ void FailAttempt(api::Run& run, api::Failure failure, base::TimePoint now) {
 
 RunStep NextStep(const api::Run& run, const std::string& instance) {
   const auto& status = run.status;
-  if (status.phase == "Running") return status.server == instance ? RunStep::kOurs : RunStep::kInterrupted;
+  if (status.phase == "Running")
+    return status.server == instance ? RunStep::kOurs : RunStep::kInterrupted;
   if (status.phase == "Pending") return RunStep::kStart;
   // Somebody asked for one more attempt of a failed run by raising maxAttempts.
   if (status.phase == "Failed" && status.attempt < run.spec.max_attempts) return RunStep::kStart;
   return RunStep::kNothing;
 }
 
-void MarkStarted(api::Run& run, const std::string& instance, const std::string& request_id, base::TimePoint now) {
+void MarkStarted(api::Run& run, const std::string& instance, const std::string& request_id,
+                 base::TimePoint now) {
   auto& status = run.status;
   status.phase = "Running";
   status.attempt += 1;
@@ -63,14 +65,17 @@ void MarkNotBegun(api::Run& run) {
   run.status.started_at.clear();
 }
 
-void MarkFinished(api::Run& run, const base::Result<gateway::EventResult>& outcome, base::TimePoint now) {
+void MarkFinished(api::Run& run, const base::Result<gateway::EventResult>& outcome,
+                  base::TimePoint now) {
   if (!outcome) return FailAttempt(run, ToFailure(outcome.error()), now);
   if (outcome->result_json.size() > kMaxResultBytes) {
     api::Failure failure;
     failure.reason = "ResultTooLarge";
-    failure.message = fmt::format("the handler returned {} bytes of JSON, at most {} are kept; store large results elsewhere and "
-                                  "return where they are",
-                                  outcome->result_json.size(), kMaxResultBytes);
+    failure.message = fmt::format(
+        "the handler returned {} bytes of JSON, at most {} are kept; store large results elsewhere "
+        "and "
+        "return where they are",
+        outcome->result_json.size(), kMaxResultBytes);
     failure.log_tail = outcome->log_tail;
     return MarkFailed(run, std::move(failure), false, now);
   }
@@ -86,14 +91,16 @@ void MarkFinished(api::Run& run, const base::Result<gateway::EventResult>& outco
 void MarkInterrupted(api::Run& run, base::TimePoint now) {
   api::Failure failure;
   failure.reason = "Interrupted";
-  failure.message = fmt::format("slessd stopped while attempt {} ran; it may have had effects", run.status.attempt);
+  failure.message = fmt::format("slessd stopped while attempt {} ran; it may have had effects",
+                                run.status.attempt);
   FailAttempt(run, std::move(failure), now);
 }
 
 void MarkFailed(api::Run& run, api::Failure failure, bool counts, base::TimePoint now) {
   if (counts) run.status.attempt += 1;
   if (run.status.started_at.empty()) run.status.started_at = base::FormatTime(now);
-  // What is left of the attempts must not start it again; one more is asked for by raising maxAttempts.
+  // What is left of the attempts must not start it again; one more is asked for by raising
+  // maxAttempts.
   run.spec.max_attempts = run.status.attempt;
   FailAttempt(run, std::move(failure), now);
 }

@@ -6,8 +6,8 @@
 //      ▲                  │
 //      └── attempts left ─┴──────► Failed ──(maxAttempts raised)──► Pending
 //
-// The lease is written before the function is called, so a crash can never run an attempt twice: at the next start it counts as
-// an attempt that failed, reason Interrupted.
+// The lease is written before the function is called, so a crash can never run an attempt twice: at
+// the next start it counts as an attempt that failed, reason Interrupted.
 
 #include <string>
 
@@ -30,11 +30,13 @@ enum class RunStep {
 RunStep NextStep(const api::Run& run, const std::string& instance);
 
 /// The lease: Running, one attempt more.
-void MarkStarted(api::Run& run, const std::string& instance, const std::string& request_id, base::TimePoint now);
+void MarkStarted(api::Run& run, const std::string& instance, const std::string& request_id,
+                 base::TimePoint now);
 /// Takes the lease back: the handler did not begin, the attempt does not count.
 void MarkNotBegun(api::Run& run);
 /// The end of an attempt: Succeeded, or Pending again where attempts are left, or Failed.
-void MarkFinished(api::Run& run, const base::Result<gateway::EventResult>& outcome, base::TimePoint now);
+void MarkFinished(api::Run& run, const base::Result<gateway::EventResult>& outcome,
+                  base::TimePoint now);
 /// As an attempt that failed because slessd stopped.
 void MarkInterrupted(api::Run& run, base::TimePoint now);
 /// Failed for good, whatever attempts are left: counts as one attempt where `counts`.

@@ -15,8 +15,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::string FunctionCause(const std::string& ns, const std::string& function) { return "Function " + ns + "/" + function; }
-std::string OwnerCause(const api::Run& run) { return run.spec.owner_kind + " " + run.metadata.ns + "/" + run.spec.owner; }
+std::string FunctionCause(const std::string& ns, const std::string& function) {
+  return "Function " + ns + "/" + function;
+}
+std::string OwnerCause(const api::Run& run) {
+  return run.spec.owner_kind + " " + run.metadata.ns + "/" + run.spec.owner;
+}
 
 api::Failure Fail(std::string reason, std::string message) {
   api::Failure failure;
@@ -25,12 +29,16 @@ api::Failure Fail(std::string reason, std::string message) {
   return failure;
 }
 
-bool Ended(const api::Run& run) { return run.status.phase == "Succeeded" || run.status.phase == "Failed"; }
+bool Ended(const api::Run& run) {
+  return run.status.phase == "Succeeded" || run.status.phase == "Failed";
+}
 
 }  // namespace
 
 RunWorker::RunWorker(Deps deps, Options options)
-    : deps_(deps), options_(std::move(options)), queue_(deps.clock, {options_.retry_first, options_.retry_max}) {}
+    : deps_(deps),
+      options_(std::move(options)),
+      queue_(deps.clock, {options_.retry_first, options_.retry_max}) {}
 
 RunWorker::~RunWorker() { Stop(base::Deadline{base::SteadyPoint::min()}); }
 
@@ -64,7 +72,8 @@ size_t RunWorker::Running() const {
 }
 
 void RunWorker::OnChange(const store::Change& change) {
-  if (change.key.kind == api::kKindFunction) return Wake(FunctionCause(change.key.ns, change.key.name));
+  if (change.key.kind == api::kKindFunction)
+    return Wake(FunctionCause(change.key.ns, change.key.name));
   if (change.key.kind != api::kKindRun) return;
   if (change.deleted) Cancel(change.key);
   queue_.Add(change.key);
@@ -78,7 +87,8 @@ void RunWorker::Cancel(const api::ObjectKey& run) {
   source.request_stop();
 }
 
-bool RunWorker::TakePlace(const api::ObjectKey& key, const std::string& function, std::stop_source source) {
+bool RunWorker::TakePlace(const api::ObjectKey& key, const std::string& function,
+                          std::stop_source source) {
   return places_.With([&](Places& places) {
     if (places.closed) return false;
     int& own = places.by_function[function];
@@ -96,7 +106,8 @@ bool RunWorker::TakePlace(const api::ObjectKey& key, const std::string& function
 void RunWorker::LeavePlace(const api::ObjectKey& key, const std::string& function) {
   const auto next = places_.With([&](Places& places) {
     places.taken.erase(key);
-    if (const auto it = places.by_function.find(function); --it->second == 0) places.by_function.erase(it);
+    if (const auto it = places.by_function.find(function); --it->second == 0)
+      places.by_function.erase(it);
     // One free worker may be the one that any of the functions was short of.
     std::vector<api::ObjectKey> keys;
     for (auto it = places.waiting.begin(); it != places.waiting.end();) {
@@ -138,7 +149,8 @@ void RunWorker::Process(const api::ObjectKey& key) {
   const auto run = store::GetTyped<api::Run>(deps_.store, key.ns, key.name);
   if (!run) {
     if (run.error().code != base::Code::kNotFound) {
-      deps_.log.Warn("run cannot be read", {{"run", key.Id()}, {"error", base::ToString(run.error())}});
+      deps_.log.Warn("run cannot be read",
+                     {{"run", key.Id()}, {"error", base::ToString(run.error())}});
       return queue_.Retry(key);
     }
     queue_.Forget(key);
@@ -151,11 +163,13 @@ void RunWorker::Process(const api::ObjectKey& key) {
       return;
     case RunStep::kInterrupted: {
       const auto done = store::Mutate<api::Run>(deps_.store, key.ns, key.name, [&](api::Run& now) {
-        if (NextStep(now, options_.instance) == RunStep::kInterrupted) MarkInterrupted(now, deps_.clock.Now());
+        if (NextStep(now, options_.instance) == RunStep::kInterrupted)
+          MarkInterrupted(now, deps_.clock.Now());
         return base::Ok();
       });
       if (!done) return queue_.Retry(key);
-      deps_.log.Info("run was interrupted by a stop of the server", {{"run", key.Id()}, {"attempt", done->status.attempt}});
+      deps_.log.Info("run was interrupted by a stop of the server",
+                     {{"run", key.Id()}, {"attempt", done->status.attempt}});
       return;  // the write itself brings the key back
     }
     case RunStep::kStart:
@@ -167,26 +181,39 @@ base::Result<RunWorker::Obstacle> RunWorker::FindObstacle(const api::Run& run) c
   const auto& ns = run.metadata.ns;
   const auto& name = run.spec.function;
   const auto function = store::GetTyped<api::Function>(deps_.store, ns, name);
-  if (!function && function.error().code != base::Code::kNotFound) return base::Err(function.error());
+  if (!function && function.error().code != base::Code::kNotFound)
+    return base::Err(function.error());
   if (!function || !function->metadata.deletion_requested_at.empty()) {
-    return Obstacle{Fail("FunctionMissing", fmt::format("function \"{}\" does not exist in namespace \"{}\"", name, ns)), "", ""};
+    return Obstacle{
+        Fail("FunctionMissing",
+             fmt::format("function \"{}\" does not exist in namespace \"{}\"", name, ns)),
+        "", ""};
   }
   if (function->spec.replicas == 0) {
-    return Obstacle{Fail("SwitchedOff", fmt::format("function \"{}\" is switched off (replicas = 0); set replicas above 0, or leave "
-                                                    "it out, to run it", name)), "", ""};
+    return Obstacle{
+        Fail("SwitchedOff",
+             fmt::format(
+                 "function \"{}\" is switched off (replicas = 0); set replicas above 0, or leave "
+                 "it out, to run it",
+                 name)),
+        "", ""};
   }
   if (function->status.revision == 0) {
-    if (function->status.phase == "Failed" && function->status.observed_generation == function->metadata.generation) {
+    if (function->status.phase == "Failed" &&
+        function->status.observed_generation == function->metadata.generation) {
       api::Failure failure = function->status.failure.value_or(api::Failure{});
-      failure.message = fmt::format("function \"{}\" has never been ready: {}", name, failure.message);
+      failure.message =
+          fmt::format("function \"{}\" has never been ready: {}", name, failure.message);
       failure.reason = "FunctionFailed";
       return Obstacle{std::move(failure), "", ""};
     }
-    return Obstacle{std::nullopt, FunctionCause(ns, name),
-                    fmt::format("function \"{}\" is not ready yet (phase {})", name, function->status.phase)};
+    return Obstacle{
+        std::nullopt, FunctionCause(ns, name),
+        fmt::format("function \"{}\" is not ready yet (phase {})", name, function->status.phase)};
   }
   if (run.spec.serial) {
-    ASSIGN_OR_RETURN(const auto siblings, store::ListTyped<api::Run>(deps_.store, ns, run.spec.owner + "."));
+    ASSIGN_OR_RETURN(const auto siblings,
+                     store::ListTyped<api::Run>(deps_.store, ns, run.spec.owner + "."));
     for (const auto& other : siblings) {
       if (other.spec.owner_kind == run.spec.owner_kind && other.spec.owner == run.spec.owner &&
           other.spec.run_id < run.spec.run_id && !Ended(other)) {
@@ -205,13 +232,15 @@ void RunWorker::WaitFor(const api::ObjectKey& key, api::Run run, const Obstacle&
   });
   // Only the wait for a function has an end: an earlier run ends by itself.
   if (obstacle.wait_for != OwnerCause(run) && now - since > options_.not_ready_limit) {
-    const auto text = fmt::format("waited {} s: {}", options_.not_ready_limit.count(), obstacle.message);
-    const auto done = store::Mutate<api::Run>(deps_.store, key.ns, key.name, [&](api::Run& current) {
-      if (NextStep(current, options_.instance) == RunStep::kStart) {
-        MarkFailed(current, Fail("FunctionNotReady", text), true, deps_.clock.Now());
-      }
-      return base::Ok();
-    });
+    const auto text =
+        fmt::format("waited {} s: {}", options_.not_ready_limit.count(), obstacle.message);
+    const auto done =
+        store::Mutate<api::Run>(deps_.store, key.ns, key.name, [&](api::Run& current) {
+          if (NextStep(current, options_.instance) == RunStep::kStart) {
+            MarkFailed(current, Fail("FunctionNotReady", text), true, deps_.clock.Now());
+          }
+          return base::Ok();
+        });
     ForgetWaits(key);
     if (done) return;
   }
@@ -229,22 +258,26 @@ void RunWorker::ProcessStart(const api::ObjectKey& key, api::Run run) {
     const auto passed = ended ? deps_.clock.Now() - *ended : base::TimePoint::duration::max();
     if (passed >= base::TimePoint::duration(0) && passed < wait) {
       // One more millisecond: finished_at is cut to whole ones.
-      return queue_.AddAfter(key, std::chrono::duration_cast<milliseconds>(wait - passed) + milliseconds(1));
+      return queue_.AddAfter(
+          key, std::chrono::duration_cast<milliseconds>(wait - passed) + milliseconds(1));
     }
   }
   const auto pause = waits_.With([&](Waits& waits) {
     const auto it = waits.not_before.find(key);
-    return it == waits.not_before.end() ? base::SteadyPoint::duration(0) : it->second - deps_.clock.Steady();
+    return it == waits.not_before.end() ? base::SteadyPoint::duration(0)
+                                        : it->second - deps_.clock.Steady();
   });
   if (pause > base::SteadyPoint::duration(0)) {
     return queue_.AddAfter(key, std::chrono::duration_cast<milliseconds>(pause) + milliseconds(1));
   }
   const auto obstacle = FindObstacle(run);
   if (!obstacle) {
-    deps_.log.Warn("run cannot begin", {{"run", key.Id()}, {"error", base::ToString(obstacle.error())}});
+    deps_.log.Warn("run cannot begin",
+                   {{"run", key.Id()}, {"error", base::ToString(obstacle.error())}});
     return queue_.Retry(key);
   }
-  if (!obstacle->failure && !obstacle->wait_for.empty()) return WaitFor(key, std::move(run), *obstacle);
+  if (!obstacle->failure && !obstacle->wait_for.empty())
+    return WaitFor(key, std::move(run), *obstacle);
 
   if (!obstacle->failure) return Begin(key, std::move(run));
 
@@ -284,23 +317,30 @@ void RunWorker::Begin(const api::ObjectKey& key, api::Run run) {
 }
 
 void RunWorker::Call(const api::ObjectKey& key, const api::Run& run, std::stop_token stop) {
-  const gateway::EventCall call{run.metadata.ns, run.spec.function, run.spec.event_json, run.status.request_id,
+  const gateway::EventCall call{run.metadata.ns, run.spec.function, run.spec.event_json,
+                                run.status.request_id,
                                 run.spec.owner_kind == "Trigger" ? "cron" : "job"};
   Record(key, run, deps_.invoker.Invoke(call, stop));
 }
 
 void RunWorker::Count(const api::Run& run, const std::string& result) {
-  deps_.metrics.Counters("sless_runs_total", "Ended attempts of runs by what asked for them and how they ended", {"owner", "result"})
+  deps_.metrics
+      .Counters("sless_runs_total",
+                "Ended attempts of runs by what asked for them and how they ended",
+                {"owner", "result"})
       .With({run.spec.owner_kind, result})
       .Add();
 }
 
-void RunWorker::Record(const api::ObjectKey& key, const api::Run& leased, const base::Result<gateway::EventResult>& outcome) {
+void RunWorker::Record(const api::ObjectKey& key, const api::Run& leased,
+                       const base::Result<gateway::EventResult>& outcome) {
   const bool not_begun = !outcome && outcome.error().code == base::Code::kUnavailable;
   const bool cancelled = !outcome && outcome.error().code == base::Code::kCancelled;
   const auto finish = [&](api::Run& run) -> base::Status {
     // Somebody ended it (its job's run_id is 0 now): that stands.
-    if (run.status.phase != "Running" || run.status.server != options_.instance || run.status.attempt != leased.status.attempt) return base::Ok();
+    if (run.status.phase != "Running" || run.status.server != options_.instance ||
+        run.status.attempt != leased.status.attempt)
+      return base::Ok();
     const auto now = deps_.clock.Now();
     if (not_begun) {
       MarkNotBegun(run);
@@ -321,17 +361,23 @@ void RunWorker::Record(const api::ObjectKey& key, const api::Run& leased, const 
                                            {"phase", done->status.phase},
                                            {"request", leased.status.request_id}});
       if (!not_begun) {
-        Count(leased, outcome ? "ok" : outcome.error().reason.empty() ? std::string(base::CodeName(outcome.error().code))
-                                                                         : outcome.error().reason);
+        Count(leased, outcome ? "ok"
+                      : outcome.error().reason.empty()
+                          ? std::string(base::CodeName(outcome.error().code))
+                          : outcome.error().reason);
         ForgetWaits(key);
       } else {
-        waits_.With([&](Waits& waits) { waits.not_before[key] = deps_.clock.Steady() + options_.poll; });
-        WaitFor(key, *done, Obstacle{std::nullopt, FunctionCause(key.ns, leased.spec.function), outcome.error().message});
+        waits_.With(
+            [&](Waits& waits) { waits.not_before[key] = deps_.clock.Steady() + options_.poll; });
+        WaitFor(key, *done,
+                Obstacle{std::nullopt, FunctionCause(key.ns, leased.spec.function),
+                         outcome.error().message});
       }
       return;
     }
     if (done.error().code == base::Code::kNotFound) return;  // deleted meanwhile
-    deps_.log.Warn("end of a run cannot be recorded", {{"run", key.Id()}, {"error", base::ToString(done.error())}});
+    deps_.log.Warn("end of a run cannot be recorded",
+                   {{"run", key.Id()}, {"error", base::ToString(done.error())}});
     // At a stop the next server finds the run as interrupted.
     if (stop_.stop_requested() && tries >= 3) return;
     std::this_thread::sleep_for(backoff.Next());

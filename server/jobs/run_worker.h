@@ -22,22 +22,24 @@ namespace sless::jobs {
 
 /// Carries out the Run objects of the store: lease, call, record; again while attempts are left.
 ///
-/// A run whose function is still being built waits as Pending and holds no thread. One whose function does not exist, failed or is
-/// switched off fails at once. The end of a Run object ends its call.
+/// A run whose function is still being built waits as Pending and holds no thread. One whose
+/// function does not exist, failed or is switched off fails at once. The end of a Run object ends
+/// its call.
 ///
-/// Fairness: a function begins one more run only while it has fewer running than there are free workers, so one alone gets half of
-/// them, the next half of the rest, and runs that hang never keep those of other functions from beginning. The others wait as Pending
-/// and hold no thread.
+/// Fairness: a function begins one more run only while it has fewer running than there are free
+/// workers, so one alone gets half of them, the next half of the rest, and runs that hang never
+/// keep those of other functions from beginning. The others wait as Pending and hold no thread.
 /// Thread safety: Start and Stop from one thread, the rest from any.
 class RunWorker {
  public:
   struct Options {
-    int workers = 32;                                   ///< runs at once
-    std::string instance;                               ///< id of this process, never used before
-    std::chrono::seconds not_ready_limit{600};          ///< a run waits at most so long for its function
-    std::chrono::milliseconds retry_first{1000};        ///< wait before the second attempt; doubles
+    int workers = 32;                             ///< runs at once
+    std::string instance;                         ///< id of this process, never used before
+    std::chrono::seconds not_ready_limit{600};    ///< a run waits at most so long for its function
+    std::chrono::milliseconds retry_first{1000};  ///< wait before the second attempt; doubles
     std::chrono::milliseconds retry_max{30'000};
-    std::chrono::milliseconds poll{1000};               ///< how often a waiting run looks again, if nothing wakes it
+    std::chrono::milliseconds poll{
+        1000};  ///< how often a waiting run looks again, if nothing wakes it
   };
   struct Deps {
     store::ObjectStore& store;
@@ -51,7 +53,8 @@ class RunWorker {
 
   /// Takes up what the store holds and all that comes. Error: the store cannot be read.
   base::Status Start();
-  /// Begins nothing more, waits for running calls until `deadline`, then ends them (their attempts count as Interrupted).
+  /// Begins nothing more, waits for running calls until `deadline`, then ends them (their attempts
+  /// count as Interrupted).
   void Stop(base::Deadline deadline);
 
   /// Ends the call of this run, if it is running. Its object is the caller's business.
@@ -63,17 +66,18 @@ class RunWorker {
 
  private:
   struct Waits {
-    std::map<std::string, std::set<api::ObjectKey>> by_cause;      // "Function ns/name" or the like → runs that wait for it
+    std::map<std::string, std::set<api::ObjectKey>>
+        by_cause;  // "Function ns/name" or the like → runs that wait for it
     std::map<api::ObjectKey, base::SteadyPoint> since;
-    std::map<api::ObjectKey, base::SteadyPoint> not_before;        // after a call that did not begin
+    std::map<api::ObjectKey, base::SteadyPoint> not_before;  // after a call that did not begin
   };
 
   // Runs that have a place: from before their lease to the record of their end.
   struct Places {
     std::map<api::ObjectKey, std::stop_source> taken;
-    std::map<std::string, int> by_function;                        // "ns/name" → how many of them
-    std::map<std::string, std::set<api::ObjectKey>> waiting;       // "ns/name" → runs that found none
-    bool closed = false;                                           // Stop: none is given any more
+    std::map<std::string, int> by_function;                   // "ns/name" → how many of them
+    std::map<std::string, std::set<api::ObjectKey>> waiting;  // "ns/name" → runs that found none
+    bool closed = false;                                      // Stop: none is given any more
   };
 
   void OnChange(const store::Change& change);
@@ -95,10 +99,12 @@ class RunWorker {
   void LeavePlace(const api::ObjectKey& key, const std::string& function);
   void Begin(const api::ObjectKey& key, api::Run run);
   void Call(const api::ObjectKey& key, const api::Run& run, std::stop_token stop);
-  /// Writes `run` over what it was read from; empty where that failed and was queued again, or the run is gone.
+  /// Writes `run` over what it was read from; empty where that failed and was queued again, or the
+  /// run is gone.
   std::optional<api::Run> Lease(const api::ObjectKey& key, const api::Run& run);
   void Count(const api::Run& run, const std::string& result);
-  void Record(const api::ObjectKey& key, const api::Run& leased, const base::Result<gateway::EventResult>& outcome);
+  void Record(const api::ObjectKey& key, const api::Run& leased,
+              const base::Result<gateway::EventResult>& outcome);
 
   const Deps deps_;
   const Options options_;

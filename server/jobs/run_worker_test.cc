@@ -42,25 +42,35 @@ class RunWorkerTest : public testing::Test {
     function.status.revision = revision;
     function.status.phase = phase;
     function.status.observed_generation = 1;
-    if (phase == "Failed") function.status.failure = api::Failure{.reason = "BuildFailed", .message = "no such package"};
+    if (phase == "Failed")
+      function.status.failure = api::Failure{.reason = "BuildFailed", .message = "no such package"};
     ASSERT_THAT(store::CreateTyped(*store_, function), base::IsOk());
   }
-  void MakeRun(const std::string& name, int64_t attempts = 1, const std::function<void(api::Run&)>& change = {}) {
+  void MakeRun(const std::string& name, int64_t attempts = 1,
+               const std::function<void(api::Run&)>& change = {}) {
     api::Run run;
     run.metadata.ns = "default";
     run.metadata.name = name;
-    run.spec = {.owner_kind = "Job", .owner = "j", .function = "f", .event_json = "\"" + name + "\"", .run_id = 1,
+    run.spec = {.owner_kind = "Job",
+                .owner = "j",
+                .function = "f",
+                .event_json = "\"" + name + "\"",
+                .run_id = 1,
                 .max_attempts = attempts};
     if (change) change(run);
     ASSERT_THAT(store::CreateTyped(*store_, run), base::IsOk());
   }
-  api::Run Get(const std::string& name) { return store::GetTyped<api::Run>(*store_, "default", name).value_or(api::Run{}); }
+  api::Run Get(const std::string& name) {
+    return store::GetTyped<api::Run>(*store_, "default", name).value_or(api::Run{});
+  }
   bool Reaches(const std::string& name, const std::string& phase) {
     return Eventually([&] { return Get(name).status.phase == phase; });
   }
-  void Start(const std::string& instance = "me", milliseconds backoff = milliseconds(1), std::chrono::seconds limit = std::chrono::seconds(600)) {
-    worker_ = std::make_unique<RunWorker>(RunWorker::Deps{*store_, invoker_, clock_, log_, metrics_},
-                                          RunWorker::Options{8, instance, limit, backoff, milliseconds(50), milliseconds(20)});
+  void Start(const std::string& instance = "me", milliseconds backoff = milliseconds(1),
+             std::chrono::seconds limit = std::chrono::seconds(600)) {
+    worker_ = std::make_unique<RunWorker>(
+        RunWorker::Deps{*store_, invoker_, clock_, log_, metrics_},
+        RunWorker::Options{8, instance, limit, backoff, milliseconds(50), milliseconds(20)});
     ASSERT_THAT(worker_->Start(), base::IsOk());
   }
 
@@ -89,7 +99,11 @@ TEST_F(RunWorkerTest, RunsOnceAndRecords) {
 
 TEST_F(RunWorkerTest, RetriesUntilTheAttemptsAreUsed) {
   invoker_.Answers([](const auto&) -> base::Result<gateway::EventResult> {
-    base::Error error{Code::kFailedPrecondition, "ValueError: no", "", "HandlerError", {"handler.py", 7, {"tail"}}};
+    base::Error error{Code::kFailedPrecondition,
+                      "ValueError: no",
+                      "",
+                      "HandlerError",
+                      {"handler.py", 7, {"tail"}}};
     return base::Err(error);
   });
   Start();
@@ -102,7 +116,12 @@ TEST_F(RunWorkerTest, RetriesUntilTheAttemptsAreUsed) {
   EXPECT_EQ(run.status.log_tail, "tail");
   // One more is asked for by raising maxAttempts, and only that.
   invoker_.Answers({});
-  ASSERT_THAT(store::Mutate<api::Run>(*store_, "default", "j.1", [](api::Run& r) { r.spec.max_attempts = 4; return base::Ok(); }), base::IsOk());
+  ASSERT_THAT(store::Mutate<api::Run>(*store_, "default", "j.1",
+                                      [](api::Run& r) {
+                                        r.spec.max_attempts = 4;
+                                        return base::Ok();
+                                      }),
+              base::IsOk());
   ASSERT_TRUE(Reaches("j.1", "Succeeded"));
   EXPECT_EQ(Get("j.1").status.attempt, 4);
   EXPECT_EQ(invoker_.calls().size(), 4u);
@@ -112,7 +131,8 @@ TEST_F(RunWorkerTest, AMissingFunctionFailsAtOnceWhateverAttemptsAreLeft) {
   Start();
   MakeRun("j.1", 5, [](api::Run& run) { run.spec.function = "nobody"; });
   ASSERT_TRUE(Reaches("j.1", "Failed"));
-  EXPECT_THAT(Get("j.1").status.failure->message, HasSubstr("function \"nobody\" does not exist in namespace \"default\""));
+  EXPECT_THAT(Get("j.1").status.failure->message,
+              HasSubstr("function \"nobody\" does not exist in namespace \"default\""));
   EXPECT_EQ(Get("j.1").status.attempt, 1);
   std::this_thread::sleep_for(milliseconds(30));
   EXPECT_EQ(Get("j.1").status.phase, "Failed");
@@ -134,11 +154,13 @@ TEST_F(RunWorkerTest, WaitsForAFunctionThatIsBeingBuilt) {
   std::this_thread::sleep_for(milliseconds(40));
   EXPECT_EQ(Get("j.1").status.phase, "Pending");
   EXPECT_EQ(Get("j.1").status.attempt, 0);
-  ASSERT_THAT(store::MutateStatus<api::Function>(*store_, "default", "slow", [](api::Function& f) {
-    f.status.revision = 1;
-    f.status.phase = "Ready";
-    return base::Ok();
-  }), base::IsOk());
+  ASSERT_THAT(store::MutateStatus<api::Function>(*store_, "default", "slow",
+                                                 [](api::Function& f) {
+                                                   f.status.revision = 1;
+                                                   f.status.phase = "Ready";
+                                                   return base::Ok();
+                                                 }),
+              base::IsOk());
   EXPECT_TRUE(Reaches("j.1", "Succeeded"));
 }
 
@@ -216,7 +238,13 @@ TEST_F(RunWorkerTest, SerialRunsOfOneOwnerFollowEachOther) {
   Start();
   for (int i = 1; i <= 3; ++i) {
     MakeRun("t." + std::to_string(i) + ".cron", 1, [&](api::Run& run) {
-      run.spec = {.owner_kind = "Trigger", .owner = "t", .function = "f", .event_json = "\"same\"", .run_id = i, .max_attempts = 1, .serial = true};
+      run.spec = {.owner_kind = "Trigger",
+                  .owner = "t",
+                  .function = "f",
+                  .event_json = "\"same\"",
+                  .run_id = i,
+                  .max_attempts = 1,
+                  .serial = true};
     });
   }
   ASSERT_TRUE(Eventually([&] { return invoker_.inside() == 1; }));
@@ -235,10 +263,13 @@ TEST_F(RunWorkerTest, AFunctionWhoseRunsHangLeavesWorkersToOthers) {
   Start();
   const auto inside = [&](const std::string& function) {
     const auto calls = invoker_.calls();
-    return std::count_if(calls.begin(), calls.end(), [&](const auto& call) { return call.function == function; });
+    return std::count_if(calls.begin(), calls.end(),
+                         [&](const auto& call) { return call.function == function; });
   };
   for (const std::string function : {"f", "g", "h"}) {
-    for (int i = 0; i < 20; ++i) MakeRun(function + "." + std::to_string(i), 1, [&](api::Run& run) { run.spec.function = function; });
+    for (int i = 0; i < 20; ++i)
+      MakeRun(function + "." + std::to_string(i), 1,
+              [&](api::Run& run) { run.spec.function = function; });
     // Of 8 workers: half, then half of the rest, and so on.
     const auto share = function == "f" ? 4 : function == "g" ? 2 : 1;
     ASSERT_TRUE(Eventually([&] { return inside(function) == share; })) << function;
@@ -249,7 +280,8 @@ TEST_F(RunWorkerTest, AFunctionWhoseRunsHangLeavesWorkersToOthers) {
   EXPECT_EQ(Get("f.19").status.phase, "Pending");
   invoker_.Hold(false);
   for (const std::string function : {"f", "g", "h"}) {
-    for (int i = 0; i < 20; ++i) EXPECT_TRUE(Reaches(function + "." + std::to_string(i), "Succeeded"));
+    for (int i = 0; i < 20; ++i)
+      EXPECT_TRUE(Reaches(function + "." + std::to_string(i), "Succeeded"));
   }
   EXPECT_EQ(invoker_.calls().size(), 60u);
 }
@@ -264,7 +296,8 @@ TEST_F(RunWorkerTest, ManyRunsEachOnceUnderConcurrentWrites) {
   }
   writers.clear();
   for (int w = 0; w < 4; ++w) {
-    for (int i = 0; i < 25; ++i) ASSERT_TRUE(Reaches("r" + std::to_string(w) + "." + std::to_string(i), "Succeeded"));
+    for (int i = 0; i < 25; ++i)
+      ASSERT_TRUE(Reaches("r" + std::to_string(w) + "." + std::to_string(i), "Succeeded"));
   }
   EXPECT_EQ(invoker_.calls().size(), 100u);
   EXPECT_EQ(invoker_.most_at_once(), 1);
@@ -274,7 +307,8 @@ TEST(RunState, AResultThatIsTooLargeFails) {
   api::Run run;
   run.spec.max_attempts = 3;
   MarkStarted(run, "me", "r", base::TimePoint());
-  MarkFinished(run, gateway::EventResult{std::string(kMaxResultBytes + 1, '1'), {}, 1, 1}, base::TimePoint());
+  MarkFinished(run, gateway::EventResult{std::string(kMaxResultBytes + 1, '1'), {}, 1, 1},
+               base::TimePoint());
   EXPECT_EQ(run.status.phase, "Failed");
   EXPECT_EQ(run.status.failure->reason, "ResultTooLarge");
   EXPECT_EQ(run.status.result_json, "");

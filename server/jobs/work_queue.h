@@ -15,8 +15,9 @@
 
 namespace sless::jobs {
 
-/// Keys of objects that want to be looked at. A key is in it at most once, whoever adds it how often, and it is never handed to two
-/// workers at once: added while a worker has it, it comes again after that worker's Done.
+/// Keys of objects that want to be looked at. A key is in it at most once, whoever adds it how
+/// often, and it is never handed to two workers at once: added while a worker has it, it comes
+/// again after that worker's Done.
 ///
 /// Thread safety: all methods may be called from any thread.
 class WorkQueue {
@@ -54,7 +55,7 @@ class WorkQueue {
   std::set<std::pair<base::SteadyPoint, api::ObjectKey>> order_;  // what waits, earliest first
   std::map<api::ObjectKey, base::SteadyPoint> due_;               // the same by key
   std::set<api::ObjectKey> running_;
-  std::map<api::ObjectKey, base::SteadyPoint> again_;             // added while running
+  std::map<api::ObjectKey, base::SteadyPoint> again_;  // added while running
   std::map<api::ObjectKey, int> failures_;
 };
 

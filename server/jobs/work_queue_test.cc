@@ -88,7 +88,8 @@ TEST(WorkQueue, BackoffDoublesUntilForgotten) {
     std::atomic<bool> done{false};
     std::jthread later([&] {
       const auto end = std::chrono::steady_clock::now() + patience;
-      while (!done && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
+      while (!done && std::chrono::steady_clock::now() < end)
+        std::this_thread::sleep_for(milliseconds(1));
       stop.request_stop();
     });
     const auto taken = queue.Take(stop.get_token());
@@ -105,7 +106,8 @@ TEST(WorkQueue, BackoffDoublesUntilForgotten) {
     queue.Done(Key("a"));
     return taken == Key("a");
   };
-  for (const int wait : {20, 40, 80, 160, 320, 640, 1000, 1000}) EXPECT_TRUE(due_after(milliseconds(wait))) << wait;
+  for (const int wait : {20, 40, 80, 160, 320, 640, 1000, 1000})
+    EXPECT_TRUE(due_after(milliseconds(wait))) << wait;
   queue.Forget(Key("a"));
   EXPECT_TRUE(due_after(milliseconds(20)));
 }

@@ -34,26 +34,32 @@ std::string LabelText(const std::vector<std::string>& names, const std::vector<s
   return out.empty() ? out : "{" + out + "}";
 }
 
-void Head(std::string& out, const std::string& name, const std::string& help, std::string_view type) {
+void Head(std::string& out, const std::string& name, const std::string& help,
+          std::string_view type) {
   out += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, Escape(help, false), name, type);
 }
 
 void Samples(std::string& out, const std::string& name, const std::vector<std::string>& names,
              const std::vector<std::string>& values, const Histogram& histogram) {
-  // Counts are cumulative in the text. The total is the sum of the buckets as read here, so that it agrees with them.
+  // Counts are cumulative in the text. The total is the sum of the buckets as read here, so that it
+  // agrees with them.
   uint64_t total = 0;
   for (size_t i = 0; i <= histogram.bounds().size(); ++i) {
     total += histogram.bucket(i);
-    const auto bound = i < histogram.bounds().size() ? fmt::format("{}", histogram.bounds()[i]) : "+Inf";
-    out += fmt::format("{}_bucket{} {}\n", name, LabelText(names, values, "le=\"" + bound + "\""), total);
+    const auto bound =
+        i < histogram.bounds().size() ? fmt::format("{}", histogram.bounds()[i]) : "+Inf";
+    out += fmt::format("{}_bucket{} {}\n", name, LabelText(names, values, "le=\"" + bound + "\""),
+                       total);
   }
   const auto labels = LabelText(names, values);
-  out += fmt::format("{}_sum{} {}\n{}_count{} {}\n", name, labels, histogram.sum(), name, labels, total);
+  out += fmt::format("{}_sum{} {}\n{}_count{} {}\n", name, labels, histogram.sum(), name, labels,
+                     total);
 }
 
 }  // namespace
 
-Histogram::Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)), buckets_(bounds_.size() + 1) {}
+Histogram::Histogram(std::vector<double> bounds)
+    : bounds_(std::move(bounds)), buckets_(bounds_.size() + 1) {}
 
 void Histogram::Observe(double value) {
   const auto at = std::lower_bound(bounds_.begin(), bounds_.end(), value) - bounds_.begin();
@@ -72,26 +78,31 @@ Family<Counter>& Registry::Counters(const std::string& name, const std::string& 
   std::lock_guard lock(mutex_);
   auto& entry = counters_[name];
   if (!entry.family) {
-    entry = {help, std::make_unique<Family<Counter>>(std::move(labels), [] { return std::make_unique<Counter>(); })};
+    entry = {help, std::make_unique<Family<Counter>>(std::move(labels),
+                                                     [] { return std::make_unique<Counter>(); })};
   }
   return *entry.family;
 }
 
-Family<Gauge>& Registry::Gauges(const std::string& name, const std::string& help, std::vector<std::string> labels) {
+Family<Gauge>& Registry::Gauges(const std::string& name, const std::string& help,
+                                std::vector<std::string> labels) {
   std::lock_guard lock(mutex_);
   auto& entry = gauges_[name];
   if (!entry.family) {
-    entry = {help, std::make_unique<Family<Gauge>>(std::move(labels), [] { return std::make_unique<Gauge>(); })};
+    entry = {help, std::make_unique<Family<Gauge>>(std::move(labels),
+                                                   [] { return std::make_unique<Gauge>(); })};
   }
   return *entry.family;
 }
 
 Family<Histogram>& Registry::Histograms(const std::string& name, const std::string& help,
-                                        std::vector<std::string> labels, std::vector<double> bounds) {
+                                        std::vector<std::string> labels,
+                                        std::vector<double> bounds) {
   std::lock_guard lock(mutex_);
   auto& entry = histograms_[name];
   if (!entry.family) {
-    entry = {help, std::make_unique<Family<Histogram>>(std::move(labels), [bounds = std::move(bounds)] {
+    entry = {help,
+             std::make_unique<Family<Histogram>>(std::move(labels), [bounds = std::move(bounds)] {
                return std::make_unique<Histogram>(bounds);
              })};
   }
@@ -105,9 +116,11 @@ std::string Registry::Text() const {
     for (const auto& [name, entry] : families) {
       auto& out = parts[name];
       Head(out, name, entry.help, type);
-      entry.family->ForEach([&, &name = name, &entry = entry](const auto& values, const auto& metric) {
-        out += fmt::format("{}{} {}\n", name, LabelText(entry.family->label_names(), values), metric.value());
-      });
+      entry.family->ForEach(
+          [&, &name = name, &entry = entry](const auto& values, const auto& metric) {
+            out += fmt::format("{}{} {}\n", name, LabelText(entry.family->label_names(), values),
+                               metric.value());
+          });
     }
   };
   plain(counters_, "counter");
@@ -115,9 +128,10 @@ std::string Registry::Text() const {
   for (const auto& [name, entry] : histograms_) {
     auto& out = parts[name];
     Head(out, name, entry.help, "histogram");
-    entry.family->ForEach([&, &name = name, &entry = entry](const auto& values, const auto& metric) {
-      Samples(out, name, entry.family->label_names(), values, metric);
-    });
+    entry.family->ForEach(
+        [&, &name = name, &entry = entry](const auto& values, const auto& metric) {
+          Samples(out, name, entry.family->label_names(), values, metric);
+        });
   }
   std::string all;
   for (const auto& [name, part] : parts) all += part;

@@ -35,7 +35,8 @@ class Gauge {
   std::atomic<int64_t> value_{0};
 };
 
-/// How often values fell below bounds. Names end in their unit ("_seconds", "_bytes"). Thread-safe, lock-free.
+/// How often values fell below bounds. Names end in their unit ("_seconds", "_bytes"). Thread-safe,
+/// lock-free.
 class Histogram {
  public:
   /// `bounds`: upper bounds, rising; +Inf is added.
@@ -54,8 +55,9 @@ class Histogram {
 /// Bounds for durations from 1 ms to 60 s.
 std::vector<double> LatencyBounds();
 
-/// A family of metrics of one name, told apart by label values. At most kMaxSeries are kept; label values beyond that share one
-/// series whose labels are all "other", so that hostile or many names cannot fill the memory.
+/// A family of metrics of one name, told apart by label values. At most kMaxSeries are kept; label
+/// values beyond that share one series whose labels are all "other", so that hostile or many names
+/// cannot fill the memory.
 template <class Metric>
 class Family {
  public:
@@ -89,17 +91,25 @@ class Family {
   std::map<Labels, std::unique_ptr<Metric>> series_;
 };
 
-/// All metrics of a process. Asking twice for a name gives the same family (its first help and labels stay).
-/// Thread safety: all methods may be called at the same time from any thread; families live as long as the registry.
+/// All metrics of a process. Asking twice for a name gives the same family (its first help and
+/// labels stay). Thread safety: all methods may be called at the same time from any thread;
+/// families live as long as the registry.
 class Registry {
  public:
-  Family<Counter>& Counters(const std::string& name, const std::string& help, std::vector<std::string> labels = {});
-  Family<Gauge>& Gauges(const std::string& name, const std::string& help, std::vector<std::string> labels = {});
-  Family<Histogram>& Histograms(const std::string& name, const std::string& help, std::vector<std::string> labels = {},
+  Family<Counter>& Counters(const std::string& name, const std::string& help,
+                            std::vector<std::string> labels = {});
+  Family<Gauge>& Gauges(const std::string& name, const std::string& help,
+                        std::vector<std::string> labels = {});
+  Family<Histogram>& Histograms(const std::string& name, const std::string& help,
+                                std::vector<std::string> labels = {},
                                 std::vector<double> bounds = LatencyBounds());
   /// Without labels.
-  Counter& GetCounter(const std::string& name, const std::string& help) { return Counters(name, help).With({}); }
-  Gauge& GetGauge(const std::string& name, const std::string& help) { return Gauges(name, help).With({}); }
+  Counter& GetCounter(const std::string& name, const std::string& help) {
+    return Counters(name, help).With({});
+  }
+  Gauge& GetGauge(const std::string& name, const std::string& help) {
+    return Gauges(name, help).With({});
+  }
 
   /// The text exposition, families sorted by name.
   std::string Text() const;

@@ -19,13 +19,14 @@ TEST(Registry, WritesTheTextExposition) {
   histogram.Observe(0.1);
   histogram.Observe(0.5);
   histogram.Observe(7);
-  EXPECT_EQ(registry.Text(),
-            "# HELP sless_a Now\n# TYPE sless_a gauge\nsless_a -2\n"
-            "# HELP sless_b_total How many \\\\ b\n# TYPE sless_b_total counter\n"
-            "sless_b_total{function=\"a\\\"b\\n\"} 3\n"
-            "# HELP sless_c_seconds Took\n# TYPE sless_c_seconds histogram\n"
-            "sless_c_seconds_bucket{le=\"0.1\"} 1\nsless_c_seconds_bucket{le=\"1\"} 2\n"
-            "sless_c_seconds_bucket{le=\"+Inf\"} 3\nsless_c_seconds_sum 7.6\nsless_c_seconds_count 3\n");
+  EXPECT_EQ(
+      registry.Text(),
+      "# HELP sless_a Now\n# TYPE sless_a gauge\nsless_a -2\n"
+      "# HELP sless_b_total How many \\\\ b\n# TYPE sless_b_total counter\n"
+      "sless_b_total{function=\"a\\\"b\\n\"} 3\n"
+      "# HELP sless_c_seconds Took\n# TYPE sless_c_seconds histogram\n"
+      "sless_c_seconds_bucket{le=\"0.1\"} 1\nsless_c_seconds_bucket{le=\"1\"} 2\n"
+      "sless_c_seconds_bucket{le=\"+Inf\"} 3\nsless_c_seconds_sum 7.6\nsless_c_seconds_count 3\n");
 }
 
 TEST(Family, KeepsABoundedNumberOfSeries) {

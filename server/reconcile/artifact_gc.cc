@@ -25,9 +25,11 @@ base::Status ArtifactGc::CollectArtifacts() {
     for (const auto& artifact : artifacts) {
       const auto unused_since = deps_.clock.Now() - kMinAge;
       if (needed.contains(artifact.digest) || artifact.last_used >= unused_since) continue;
-      // Asked once more as it is removed: an upload may have been told a moment ago that the code is there.
+      // Asked once more as it is removed: an upload may have been told a moment ago that the code
+      // is there.
       RETURN_IF_ERROR(deps_.artifacts.Remove(ns, artifact.digest, unused_since));
-      deps_.log.Info("code removed, nothing refers to it", {{"namespace", ns}, {"digest", artifact.digest}});
+      deps_.log.Info("code removed, nothing refers to it",
+                     {{"namespace", ns}, {"digest", artifact.digest}});
     }
   }
   return base::Ok();

@@ -11,9 +11,9 @@
 
 namespace sless::reconcile {
 
-/// Removes code and layers that nothing needs any more. Needed is what a function's spec, the spec that serves it, a Revision object
-/// or a build refers to, and what is younger than kMinAge (an upload whose function is not written yet).
-/// Thread safety: one call at a time.
+/// Removes code and layers that nothing needs any more. Needed is what a function's spec, the spec
+/// that serves it, a Revision object or a build refers to, and what is younger than kMinAge (an
+/// upload whose function is not written yet). Thread safety: one call at a time.
 class ArtifactGc {
  public:
   static constexpr std::chrono::hours kMinAge{1};

@@ -17,7 +17,8 @@ TEST(ArtifactGc, RemovesOnlyOldCodeThatNothingRefersTo) {
   world.artifacts.infos = {{"sha256:aaaa", 1, now - std::chrono::hours(5)},
                            {"sha256:old", 1, now - std::chrono::hours(5)},
                            {"sha256:young", 1, now - std::chrono::minutes(5)}};
-  ArtifactGc gc({*world.store, world.artifacts, world.builder, *world.builds, world.clock, world.log});
+  ArtifactGc gc(
+      {*world.store, world.artifacts, world.builder, *world.builds, world.clock, world.log});
   ASSERT_THAT(gc.CollectArtifacts(), base::IsOk());
   EXPECT_THAT(world.artifacts.removed, ElementsAre("sha256:old"));
   ASSERT_THAT(gc.CollectLayers(), base::IsOk());
@@ -30,7 +31,8 @@ TEST(ArtifactGc, LayersAreLeftAloneWhileABuildRuns) {
   world.builder.Hold(true);
   world.PutFunction("f");
   ASSERT_TRUE(Eventually([&] { return world.builder.inside() == 1; }));
-  ArtifactGc gc({*world.store, world.artifacts, world.builder, *world.builds, world.clock, world.log});
+  ArtifactGc gc(
+      {*world.store, world.artifacts, world.builder, *world.builds, world.clock, world.log});
   ASSERT_THAT(gc.CollectLayers(), base::IsOk());
   EXPECT_TRUE(world.builder.in_use().empty());
   world.builder.Hold(false);

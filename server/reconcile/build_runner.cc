@@ -9,7 +9,8 @@ namespace sless::reconcile {
 BuildRunner::BuildRunner(Deps deps, int threads) : deps_(deps), pool_(threads) {}
 BuildRunner::~BuildRunner() { Stop(); }
 
-std::optional<BuildRunner::Outcome> BuildRunner::Ensure(const runtime::RevisionKey& revision, const api::FunctionSpec& spec) {
+std::optional<BuildRunner::Outcome> BuildRunner::Ensure(const runtime::RevisionKey& revision,
+                                                        const api::FunctionSpec& spec) {
   const Key key{revision.ns, revision.name};
   auto fresh = std::make_shared<Build>();
   fresh->revision = revision.revision;
@@ -32,15 +33,20 @@ std::optional<BuildRunner::Outcome> BuildRunner::Ensure(const runtime::RevisionK
   return std::nullopt;
 }
 
-BuildRunner::Outcome BuildRunner::Run(const runtime::RevisionKey& revision, const api::FunctionSpec& spec, std::stop_token stop) {
+BuildRunner::Outcome BuildRunner::Run(const runtime::RevisionKey& revision,
+                                      const api::FunctionSpec& spec, std::stop_token stop) {
   std::shared_lock layers(layers_);
-  build::BuildRequest request{revision.ns, revision.name, spec.runtime, spec.entrypoint, spec.source.hash, "", spec.source.code};
+  build::BuildRequest request{revision.ns,     revision.name,    spec.runtime,
+                              spec.entrypoint, spec.source.hash, "",
+                              spec.source.code};
   if (spec.source.type != "code") {
     auto path = deps_.artifacts.Fetch(revision.ns, spec.source.hash);
     if (!path && path.error().code == base::Code::kNotFound) {
-      return base::Err(base::Code::kFailedPrecondition,
-                       fmt::format("the code {} is not on the server; upload it, then write the function again", spec.source.hash),
-                       "/spec/source/hash", "SourceMissing");
+      return base::Err(
+          base::Code::kFailedPrecondition,
+          fmt::format("the code {} is not on the server; upload it, then write the function again",
+                      spec.source.hash),
+          "/spec/source/hash", "SourceMissing");
     }
     if (!path) return base::Err(path.error());
     request.archive_path = *path;
@@ -49,13 +55,18 @@ BuildRunner::Outcome BuildRunner::Run(const runtime::RevisionKey& revision, cons
   const auto begin = deps_.clock.Steady();
   const auto line = [&](std::string_view text) {
     deps_.logs.Append(revision.ns, revision.name,
-                      {deps_.clock.Now(), revision.revision, "", "build", "", base::Truncate(text, invocations::kMaxLine - 8)});
+                      {deps_.clock.Now(), revision.revision, "", "build", "",
+                       base::Truncate(text, invocations::kMaxLine - 8)});
   };
-  auto outcome = deps_.builder.Build(request, base::Deadline::After(deps_.clock, std::chrono::seconds(spec.build_timeout_sec)), stop, line);
+  auto outcome = deps_.builder.Build(
+      request, base::Deadline::After(deps_.clock, std::chrono::seconds(spec.build_timeout_sec)),
+      stop, line);
   const double seconds = std::chrono::duration<double>(deps_.clock.Steady() - begin).count();
   const std::string result = outcome ? "ok" : std::string(base::CodeName(outcome.error().code));
   deps_.metrics.Counters("sless_builds_total", "builds by result", {"result"}).With({result}).Add();
-  deps_.metrics.Histograms("sless_build_duration_seconds", "time of one build").With({}).Observe(seconds);
+  deps_.metrics.Histograms("sless_build_duration_seconds", "time of one build")
+      .With({})
+      .Observe(seconds);
   deps_.log.Info("build ended", {{"revision", revision.ToString()},
                                  {"result", result},
                                  {"reason", outcome ? "" : outcome.error().reason},

@@ -45,10 +45,12 @@ class BuildRunner {
   /// Called from a build's thread when it ended. Set once, before the first Ensure.
   void OnDone(Done done) { done_ = std::move(done); }
 
-  /// The outcome of the build of this revision; starts it where it does not run yet (and ends that of another revision), and is
-  /// empty until it ended. The outcome is kept until Forget. Besides the builder's errors: kFailedPrecondition, reason
-  /// "SourceMissing", where the code was not uploaded or is gone.
-  std::optional<Outcome> Ensure(const runtime::RevisionKey& revision, const api::FunctionSpec& spec);
+  /// The outcome of the build of this revision; starts it where it does not run yet (and ends that
+  /// of another revision), and is empty until it ended. The outcome is kept until Forget. Besides
+  /// the builder's errors: kFailedPrecondition, reason "SourceMissing", where the code was not
+  /// uploaded or is gone.
+  std::optional<Outcome> Ensure(const runtime::RevisionKey& revision,
+                                const api::FunctionSpec& spec);
   /// Ends the function's build, forgets its outcome.
   void Forget(const std::string& ns, const std::string& function);
   /// The function's revision that is being built or whose outcome is kept, 0 for none.
@@ -67,7 +69,8 @@ class BuildRunner {
   };
   using Key = std::pair<std::string, std::string>;
 
-  Outcome Run(const runtime::RevisionKey& revision, const api::FunctionSpec& spec, std::stop_token stop);
+  Outcome Run(const runtime::RevisionKey& revision, const api::FunctionSpec& spec,
+              std::stop_token stop);
 
   const Deps deps_;
   Done done_;

@@ -7,10 +7,13 @@
 
 namespace sless::reconcile {
 
-Controller::Controller(Deps deps, Options options) : deps_(deps), options_(options), queue_(deps.clock) {}
+Controller::Controller(Deps deps, Options options)
+    : deps_(deps), options_(options), queue_(deps.clock) {}
 Controller::~Controller() { Stop(); }
 
-void Controller::Add(std::string_view kind, Reconciler& reconciler) { reconcilers_[std::string(kind)] = &reconciler; }
+void Controller::Add(std::string_view kind, Reconciler& reconciler) {
+  reconcilers_[std::string(kind)] = &reconciler;
+}
 
 base::Status Controller::Start() {
   subscription_ = deps_.store.Subscribe([this](const store::Change& change) { OnChange(change); });
@@ -29,7 +32,8 @@ void Controller::Stop() {
 void Controller::OnChange(const store::Change& change) {
   if (reconcilers_.contains(change.key.kind)) return queue_.Add(change.key);
   if (change.key.kind != api::kKindRun) return;
-  // "<job>.<runId>": the run's job shows its state. Names are DNS labels, so the first dot ends the name.
+  // "<job>.<runId>": the run's job shows its state. Names are DNS labels, so the first dot ends the
+  // name.
   const auto dot = change.key.name.find('.');
   if (dot == std::string::npos || change.key.name.ends_with(".cron")) return;
   queue_.Add({std::string(api::kKindJob), change.key.ns, change.key.name.substr(0, dot)});
@@ -65,7 +69,8 @@ void Controller::Work() {
       } else {
         // Two writers meeting is everyday life, no fault.
         if (next.error().code != base::Code::kAborted) {
-          deps_.log.Warn("reconcile failed", {{"object", key->ToString()}, {"error", base::ToString(next.error())}});
+          deps_.log.Warn("reconcile failed",
+                         {{"object", key->ToString()}, {"error", base::ToString(next.error())}});
         }
         queue_.Retry(*key);
       }

@@ -16,8 +16,8 @@
 
 namespace sless::reconcile {
 
-/// Calls reconcilers: for each change in the store, and for everything now and then, so that a lost notice is no lost object.
-/// Thread safety: Add, Start and Stop from one thread, the rest from any.
+/// Calls reconcilers: for each change in the store, and for everything now and then, so that a lost
+/// notice is no lost object. Thread safety: Add, Start and Stop from one thread, the rest from any.
 class Controller {
  public:
   struct Options {

@@ -29,23 +29,30 @@ struct FunctionDecision {
 /// Value of the annotation api::kRetryAnnotation, "" if there is none.
 std::string RetryOf(const api::Function& function);
 
-/// `input` is domain::RevisionInput(function.spec), `least` the lowest number that a new revision may have.
-FunctionDecision DecideFunction(const api::Function& function, const std::string& input, const std::vector<Revision>& revisions,
-                                int64_t least);
+/// `input` is domain::RevisionInput(function.spec), `least` the lowest number that a new revision
+/// may have.
+FunctionDecision DecideFunction(const api::Function& function, const std::string& input,
+                                const std::vector<Revision>& revisions, int64_t least);
 
 /// A revision with the same code that was built: a change of configuration builds nothing.
-std::optional<Revision> FindBuilt(const api::FunctionSpec& spec, const std::vector<Revision>& revisions);
+std::optional<Revision> FindBuilt(const api::FunctionSpec& spec,
+                                  const std::vector<Revision>& revisions);
 
-/// When a build that ends at `now` counts as built: a revision of the same code and runtime keeps the time of the first one, whatever
-/// had to be looked at again (an entrypoint).
-std::string BuiltAt(const api::FunctionSpec& spec, const std::vector<Revision>& revisions, const std::string& now);
+/// When a build that ends at `now` counts as built: a revision of the same code and runtime keeps
+/// the time of the first one, whatever had to be looked at again (an entrypoint).
+std::string BuiltAt(const api::FunctionSpec& spec, const std::vector<Revision>& revisions,
+                    const std::string& now);
 
-/// A function with triggers of which none is enabled costs nothing: no replica stays, whatever the spec says. It still can be called.
-gateway::Scaling ScalingFor(const api::FunctionSpec& spec, const std::vector<api::Trigger>& triggers);
+/// A function with triggers of which none is enabled costs nothing: no replica stays, whatever the
+/// spec says. It still can be called.
+gateway::Scaling ScalingFor(const api::FunctionSpec& spec,
+                            const std::vector<api::Trigger>& triggers);
 
 std::vector<gateway::HttpRoute> HttpRoutesOf(const std::vector<api::Trigger>& triggers);
 
-/// Revisions that may go: all but `serving`, `target`, and the newest `keep` that ended well or failed.
-std::vector<int64_t> Superseded(const std::vector<Revision>& revisions, int64_t serving, int64_t target, size_t keep);
+/// Revisions that may go: all but `serving`, `target`, and the newest `keep` that ended well or
+/// failed.
+std::vector<int64_t> Superseded(const std::vector<Revision>& revisions, int64_t serving,
+                                int64_t target, size_t keep);
 
 }  // namespace sless::reconcile

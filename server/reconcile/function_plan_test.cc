@@ -8,7 +8,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-Revision Rev(int64_t number, const std::string& input, const std::string& phase, int64_t generation = 1) {
+Revision Rev(int64_t number, const std::string& input, const std::string& phase,
+             int64_t generation = 1) {
   Revision revision;
   revision.spec = {number, input, generation, {}};
   revision.status.phase = phase;
@@ -31,20 +32,46 @@ TEST_P(Decide, Step) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Cases, Decide,
-    testing::Values(
-        Case{"Nothing", 0, {}, {FunctionStep::kCreate, 1}},
-        Case{"ServesAlready", 1, {Rev(1, "new", "Ready")}, {FunctionStep::kServe, 1}},
-        Case{"ServesAlreadyThoughANewerFailed", 1, {Rev(1, "new", "Ready"), Rev(2, "old", "Failed")}, {FunctionStep::kServe, 1}},
-        Case{"Changed", 1, {Rev(1, "old", "Ready")}, {FunctionStep::kCreate, 2}},
-        Case{"Pending", 1, {Rev(1, "old", "Ready"), Rev(2, "new", "Pending")}, {FunctionStep::kBuild, 2}},
-        Case{"Built", 1, {Rev(1, "old", "Ready"), Rev(2, "new", "Built")}, {FunctionStep::kPrepare, 2}},
-        Case{"ReadyButNotYetInTheStatus", 1, {Rev(1, "old", "Ready"), Rev(2, "new", "Ready")}, {FunctionStep::kPrepare, 2}},
-        Case{"FailedForThisGeneration", 1, {Rev(1, "old", "Ready"), Rev(2, "new", "Failed", 2)}, {FunctionStep::kFailed, 2}},
-        Case{"FailedForAnEarlierGeneration", 1, {Rev(1, "old", "Ready"), Rev(2, "new", "Failed", 1)}, {FunctionStep::kCreate, 3}},
-        Case{"ChangedWhilePending", 1, {Rev(1, "old", "Ready"), Rev(2, "other", "Pending")}, {FunctionStep::kCreate, 3}},
-        Case{"BackToAnOlderOneIsANewNumber", 2, {Rev(1, "new", "Ready"), Rev(2, "old", "Ready")}, {FunctionStep::kCreate, 3}},
-        Case{"ServingObjectLost", 4, {}, {FunctionStep::kCreate, 5}},
-        Case{"TenIsAboveNine", 9, {Rev(10, "new", "Pending"), Rev(9, "old", "Ready")}, {FunctionStep::kBuild, 10}}),
+    testing::Values(Case{"Nothing", 0, {}, {FunctionStep::kCreate, 1}},
+                    Case{"ServesAlready", 1, {Rev(1, "new", "Ready")}, {FunctionStep::kServe, 1}},
+                    Case{"ServesAlreadyThoughANewerFailed",
+                         1,
+                         {Rev(1, "new", "Ready"), Rev(2, "old", "Failed")},
+                         {FunctionStep::kServe, 1}},
+                    Case{"Changed", 1, {Rev(1, "old", "Ready")}, {FunctionStep::kCreate, 2}},
+                    Case{"Pending",
+                         1,
+                         {Rev(1, "old", "Ready"), Rev(2, "new", "Pending")},
+                         {FunctionStep::kBuild, 2}},
+                    Case{"Built",
+                         1,
+                         {Rev(1, "old", "Ready"), Rev(2, "new", "Built")},
+                         {FunctionStep::kPrepare, 2}},
+                    Case{"ReadyButNotYetInTheStatus",
+                         1,
+                         {Rev(1, "old", "Ready"), Rev(2, "new", "Ready")},
+                         {FunctionStep::kPrepare, 2}},
+                    Case{"FailedForThisGeneration",
+                         1,
+                         {Rev(1, "old", "Ready"), Rev(2, "new", "Failed", 2)},
+                         {FunctionStep::kFailed, 2}},
+                    Case{"FailedForAnEarlierGeneration",
+                         1,
+                         {Rev(1, "old", "Ready"), Rev(2, "new", "Failed", 1)},
+                         {FunctionStep::kCreate, 3}},
+                    Case{"ChangedWhilePending",
+                         1,
+                         {Rev(1, "old", "Ready"), Rev(2, "other", "Pending")},
+                         {FunctionStep::kCreate, 3}},
+                    Case{"BackToAnOlderOneIsANewNumber",
+                         2,
+                         {Rev(1, "new", "Ready"), Rev(2, "old", "Ready")},
+                         {FunctionStep::kCreate, 3}},
+                    Case{"ServingObjectLost", 4, {}, {FunctionStep::kCreate, 5}},
+                    Case{"TenIsAboveNine",
+                         9,
+                         {Rev(10, "new", "Pending"), Rev(9, "old", "Ready")},
+                         {FunctionStep::kBuild, 10}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Decide, ARetryAnnotationAsksOnceMore) {
@@ -53,7 +80,8 @@ TEST(Decide, ARetryAnnotationAsksOnceMore) {
   auto failed = Rev(1, "new", "Failed");
   EXPECT_EQ(DecideFunction(function, "new", {failed}, 1).step, FunctionStep::kFailed);
   function.metadata.annotations[std::string(api::kRetryAnnotation)] = "a";
-  EXPECT_EQ(DecideFunction(function, "new", {failed}, 1), (FunctionDecision{FunctionStep::kCreate, 2}));
+  EXPECT_EQ(DecideFunction(function, "new", {failed}, 1),
+            (FunctionDecision{FunctionStep::kCreate, 2}));
   failed.status.retry = "a";
   EXPECT_EQ(DecideFunction(function, "new", {failed}, 1).step, FunctionStep::kFailed);
 }
@@ -81,8 +109,9 @@ TEST(Scaling, FollowsReplicasAndTriggers) {
 }
 
 TEST(Superseded, KeepsServingTargetAndTheNewestEnded) {
-  const std::vector<Revision> revisions{Rev(1, "", "Ready"), Rev(2, "", "Failed"), Rev(3, "", "Pending"), Rev(4, "", "Ready"),
-                                        Rev(5, "", "Ready"), Rev(6, "", "Pending")};
+  const std::vector<Revision> revisions{Rev(1, "", "Ready"),   Rev(2, "", "Failed"),
+                                        Rev(3, "", "Pending"), Rev(4, "", "Ready"),
+                                        Rev(5, "", "Ready"),   Rev(6, "", "Pending")};
   EXPECT_THAT(Superseded(revisions, 5, 6, 2), ElementsAre(3, 1));
   EXPECT_THAT(Superseded(revisions, 1, 3, 9), ElementsAre(6));
   EXPECT_THAT(Superseded({}, 0, 0, 2), IsEmpty());

@@ -26,8 +26,8 @@ api::Failure ToFailure(const base::Error& error) {
 /// Errors that say nothing about the user's function: the same may well work later.
 bool Transient(base::Code code) {
   using base::Code;
-  return code == Code::kUnavailable || code == Code::kInternal || code == Code::kResourceExhausted || code == Code::kCancelled ||
-         code == Code::kAborted;
+  return code == Code::kUnavailable || code == Code::kInternal ||
+         code == Code::kResourceExhausted || code == Code::kCancelled || code == Code::kAborted;
 }
 
 /// "Known" is private to the class.
@@ -38,9 +38,11 @@ void ForgetFailures(Known& known) {
   known.retry_at = {};
 }
 
-/// The triggers of one function. Others are told apart by their text, which is much cheaper than reading them: a namespace may have
-/// thousands, and each of its functions asks.
-base::Result<std::vector<api::Trigger>> TriggersOf(const store::ObjectStore& store, const std::string& ns, const std::string& function) {
+/// The triggers of one function. Others are told apart by their text, which is much cheaper than
+/// reading them: a namespace may have thousands, and each of its functions asks.
+base::Result<std::vector<api::Trigger>> TriggersOf(const store::ObjectStore& store,
+                                                   const std::string& ns,
+                                                   const std::string& function) {
   const std::string mark = "\"function\":\"" + function + "\"";
   std::vector<api::Trigger> triggers;
   store::ListQuery query{std::string(api::kKindTrigger), ns, "", 1000, ""};
@@ -49,7 +51,8 @@ base::Result<std::vector<api::Trigger>> TriggersOf(const store::ObjectStore& sto
     for (const auto& item : page.items) {
       if (item.spec_json.find(mark) == std::string::npos) continue;
       ASSIGN_OR_RETURN(auto trigger, store::FromStored<api::Trigger>(item));
-      if (trigger.spec.function == function && trigger.metadata.deletion_requested_at.empty()) triggers.push_back(std::move(trigger));
+      if (trigger.spec.function == function && trigger.metadata.deletion_requested_at.empty())
+        triggers.push_back(std::move(trigger));
     }
     query.continue_after = std::move(page.continue_after);
   } while (!query.continue_after.empty());
@@ -103,10 +106,12 @@ base::Result<Next> FunctionReconciler::Reconcile(const api::ObjectKey& key) {
   const auto decision = DecideFunction(view.function, input, view.revisions, known.least_revision);
   const auto layers = PublishServing(view, decision);
   if (layers == Layers::kBuilding) return Next::Done();  // the build's end comes back here
-  if (layers == Layers::kLost && decision.step == FunctionStep::kServe) return Next::After(std::chrono::seconds(60));
+  if (layers == Layers::kLost && decision.step == FunctionStep::kServe)
+    return Next::After(std::chrono::seconds(60));
   DropOthers(view, decision.number);
   if (const auto wait = known.retry_at - deps_.clock.Steady();
-      wait > base::SteadyPoint::duration(0) && (decision.step == FunctionStep::kBuild || decision.step == FunctionStep::kPrepare)) {
+      wait > base::SteadyPoint::duration(0) &&
+      (decision.step == FunctionStep::kBuild || decision.step == FunctionStep::kPrepare)) {
     return Next::After(std::chrono::duration_cast<milliseconds>(wait) + milliseconds(1));
   }
   const Revision* target = view.Find(decision.number);
@@ -143,7 +148,8 @@ base::Status FunctionReconciler::Delete(const api::Function& function, Known& kn
   ASSIGN_OR_RETURN(const auto revisions, store::ListTyped<Revision>(deps_.store, ns, name + "."));
   for (const auto& revision : revisions) {
     known.least_revision = std::max(known.least_revision, revision.spec.number + 1);
-    const auto gone = deps_.store.Delete(store::KeyOf<Revision>(ns, revision.metadata.name), std::nullopt);
+    const auto gone =
+        deps_.store.Delete(store::KeyOf<Revision>(ns, revision.metadata.name), std::nullopt);
     if (!gone && gone.error().code != base::Code::kNotFound) return gone;
   }
   deps_.logs.Remove(ns, name, known.least_revision - 1);
@@ -162,7 +168,8 @@ void FunctionReconciler::DropOthers(View& view, int64_t target) {
   }
 }
 
-FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view, const FunctionDecision& decision) {
+FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view,
+                                                              const FunctionDecision& decision) {
   auto& status = view.function.status;
   const auto* serving = status.revision > 0 ? view.Find(status.revision) : nullptr;
   gateway::FunctionRoute route;
@@ -186,7 +193,9 @@ FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view, const 
   }
   serving = view.Find(status.revision);
 
-  const auto& scaled_by = decision.step == FunctionStep::kServe ? view.function.spec : status.serving.value_or(serving->spec.function);
+  const auto& scaled_by = decision.step == FunctionStep::kServe
+                              ? view.function.spec
+                              : status.serving.value_or(serving->spec.function);
   route.revision = key;
   route.spec = ReplicaSpecOf(*serving);
   route.scaling = ScalingFor(scaled_by, view.triggers);
@@ -195,19 +204,21 @@ FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view, const 
   return Layers::kThere;
 }
 
-// The layers of the serving revision are gone (a restored backup, an emptied cache): made again from the same source, with no change
-// of revision or status.
-FunctionReconciler::Layers FunctionReconciler::Rebuild(View& view, const Revision& serving, gateway::FunctionRoute route) {
+// The layers of the serving revision are gone (a restored backup, an emptied cache): made again
+// from the same source, with no change of revision or status.
+FunctionReconciler::Layers FunctionReconciler::Rebuild(View& view, const Revision& serving,
+                                                       gateway::FunctionRoute route) {
   const auto key = KeyOfRevision(serving, view.name());
   const auto outcome = deps_.builds.Ensure(key, serving.spec.function);
   route.not_ready_reason = "its layers are being built again after a restart";
   if (outcome && *outcome) {
     deps_.builds.Forget(key.ns, key.name);
-    const auto written = store::MutateStatus<Revision>(deps_.store, key.ns, serving.metadata.name, [&](Revision& revision) {
-      revision.status.code_dir = (*outcome)->code_dir;
-      revision.status.deps_dir = (*outcome)->deps_dir;
-      return base::Ok();
-    });
+    const auto written = store::MutateStatus<Revision>(
+        deps_.store, key.ns, serving.metadata.name, [&](Revision& revision) {
+          revision.status.code_dir = (*outcome)->code_dir;
+          revision.status.deps_dir = (*outcome)->deps_dir;
+          return base::Ok();
+        });
     if (written) {
       for (auto& revision : view.revisions) {
         if (revision.spec.number == written->spec.number) revision = *written;
@@ -234,76 +245,95 @@ void FunctionReconciler::Publish(View& view, gateway::FunctionRoute route) {
                                      {"revision", route.revision ? route.revision->revision : 0},
                                      {"http_triggers", route.http.size()}});
   deps_.serving.Publish(std::move(route));
-  for (const auto& trigger : view.triggers) deps_.enqueue(store::KeyOf<api::Trigger>(view.ns(), trigger.metadata.name));
+  for (const auto& trigger : view.triggers)
+    deps_.enqueue(store::KeyOf<api::Trigger>(view.ns(), trigger.metadata.name));
 }
 
-bool FunctionReconciler::Routed(const std::string& ns, const std::string& function, const gateway::HttpRoute& route) const {
+bool FunctionReconciler::Routed(const std::string& ns, const std::string& function,
+                                const gateway::HttpRoute& route) const {
   return routed_.With([&](const auto& routed) {
     const auto it = routed.find({ns, function});
-    return it != routed.end() && std::find(it->second.begin(), it->second.end(), route) != it->second.end();
+    return it != routed.end() &&
+           std::find(it->second.begin(), it->second.end(), route) != it->second.end();
   });
 }
 
 base::Result<Next> FunctionReconciler::Serve(View& view) {
   const Revision& serving = *view.Find(view.function.status.revision);
-  // After a crash between the switch and this, or a failed write, the revision may not say yet that it was ready.
+  // After a crash between the switch and this, or a failed write, the revision may not say yet that
+  // it was ready.
   if (serving.status.phase != "Ready") {
-    RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), serving.metadata.name, [](Revision& revision) {
-      revision.status.phase = "Ready";
-      revision.status.failure.reset();
-      return base::Ok();
-    }));
+    RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), serving.metadata.name,
+                                                  [](Revision& revision) {
+                                                    revision.status.phase = "Ready";
+                                                    revision.status.failure.reset();
+                                                    return base::Ok();
+                                                  }));
   }
   ForgetFailures(view.known);
-  ASSIGN_OR_RETURN(const auto next, WriteStatus(view, "Ready", [&](api::FunctionStatus& status) {
-                     status.failure.reset();
-                     status.serving = view.function.spec;
-                     status.last_built_at = serving.status.built_at;
-                   }, Next::Done()));
+  ASSIGN_OR_RETURN(const auto next, WriteStatus(
+                                        view, "Ready",
+                                        [&](api::FunctionStatus& status) {
+                                          status.failure.reset();
+                                          status.serving = view.function.spec;
+                                          status.last_built_at = serving.status.built_at;
+                                        },
+                                        Next::Done()));
   RETURN_IF_ERROR(Prune(view, serving.spec.number));
   return next;
 }
 
-base::Result<Next> FunctionReconciler::Create(View& view, int64_t number, const std::string& input) {
+base::Result<Next> FunctionReconciler::Create(View& view, int64_t number,
+                                              const std::string& input) {
   Revision revision;
   revision.metadata.ns = view.ns();
   revision.metadata.name = RevisionName(view.name(), number);
   revision.spec = {number, input, view.function.metadata.generation, view.function.spec};
-  if (const auto built = FindBuilt(view.function.spec, view.revisions); built && LayersPresent(*built)) {
+  if (const auto built = FindBuilt(view.function.spec, view.revisions);
+      built && LayersPresent(*built)) {
     revision.status.phase = "Built";
     revision.status.code_dir = built->status.code_dir;
     revision.status.deps_dir = built->status.deps_dir;
     revision.status.built_at = built->status.built_at;
   }
   const auto created = store::CreateTyped(deps_.store, revision);
-  if (!created && created.error().code != base::Code::kAlreadyExists) return base::Err(created.error());
+  if (!created && created.error().code != base::Code::kAlreadyExists)
+    return base::Err(created.error());
   view.known.least_revision = std::max(view.known.least_revision, number + 1);
   ForgetFailures(view.known);
   deps_.log.Info("revision made", {{"function", view.ns() + "/" + view.name()},
                                    {"revision", number},
                                    {"generation", view.function.metadata.generation},
                                    {"builds", revision.status.phase == "Pending"}});
-  return WriteStatus(view, revision.status.phase == "Pending" ? "Building" : "Deploying",
-                     [](api::FunctionStatus& status) { status.failure.reset(); }, Next::After(milliseconds(0)));
+  return WriteStatus(
+      view, revision.status.phase == "Pending" ? "Building" : "Deploying",
+      [](api::FunctionStatus& status) { status.failure.reset(); }, Next::After(milliseconds(0)));
 }
 
 base::Result<Next> FunctionReconciler::Build(View& view, const Revision& revision) {
-  const auto outcome = deps_.builds.Ensure(KeyOfRevision(revision, view.name()), revision.spec.function);
+  const auto outcome =
+      deps_.builds.Ensure(KeyOfRevision(revision, view.name()), revision.spec.function);
   if (!outcome) {
-    return WriteStatus(view, "Building", [](api::FunctionStatus& status) { status.failure.reset(); }, Next::Done());
+    return WriteStatus(
+        view, "Building", [](api::FunctionStatus& status) { status.failure.reset(); },
+        Next::Done());
   }
   if (*outcome) {
     ForgetFailures(view.known);
     const auto& layers = **outcome;
-    RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), revision.metadata.name, [&](Revision& built) {
-      built.status.phase = "Built";
-      built.status.code_dir = layers.code_dir;
-      built.status.deps_dir = layers.deps_dir;
-      built.status.built_at = BuiltAt(revision.spec.function, view.revisions, base::FormatTime(deps_.clock.Now()));
-      return base::Ok();
-    }));
+    RETURN_IF_ERROR(store::MutateStatus<Revision>(
+        deps_.store, view.ns(), revision.metadata.name, [&](Revision& built) {
+          built.status.phase = "Built";
+          built.status.code_dir = layers.code_dir;
+          built.status.deps_dir = layers.deps_dir;
+          built.status.built_at =
+              BuiltAt(revision.spec.function, view.revisions, base::FormatTime(deps_.clock.Now()));
+          return base::Ok();
+        }));
     deps_.builds.Forget(view.ns(), view.name());
-    return WriteStatus(view, "Deploying", [](api::FunctionStatus& status) { status.failure.reset(); }, Next::After(milliseconds(0)));
+    return WriteStatus(
+        view, "Deploying", [](api::FunctionStatus& status) { status.failure.reset(); },
+        Next::After(milliseconds(0)));
   }
   deps_.builds.Forget(view.ns(), view.name());
   const auto& error = outcome->error();
@@ -313,10 +343,11 @@ base::Result<Next> FunctionReconciler::Build(View& view, const Revision& revisio
 
 base::Result<Next> FunctionReconciler::Prepare(View& view, const Revision& revision) {
   if (!LayersPresent(revision)) {
-    RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), revision.metadata.name, [](Revision& lost) {
-      lost.status.phase = "Pending";
-      return base::Ok();
-    }));
+    RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), revision.metadata.name,
+                                                  [](Revision& lost) {
+                                                    lost.status.phase = "Pending";
+                                                    return base::Ok();
+                                                  }));
     return Next::After(milliseconds(0));
   }
   const auto key = KeyOfRevision(revision, view.name());
@@ -329,48 +360,63 @@ base::Result<Next> FunctionReconciler::Prepare(View& view, const Revision& revis
   const auto prepared = deps_.serving.Prepare(key, spec, scaling);
   const bool late = deps_.clock.Steady() >= view.known.start_by;
   if (!prepared) {
-    if (Transient(prepared.error().code) && !late) return TryAgain(view, "Deploying", prepared.error());
+    if (Transient(prepared.error().code) && !late)
+      return TryAgain(view, "Deploying", prepared.error());
     return Fail(view, revision, ToFailure(prepared.error()));
   }
   if (prepared->readiness == gateway::Readiness::kFailed) {
-    return Fail(view, revision, prepared->failure.value_or(api::Failure{.reason = "StartFailed", .message = "it did not start"}));
+    return Fail(view, revision,
+                prepared->failure.value_or(
+                    api::Failure{.reason = "StartFailed", .message = "it did not start"}));
   }
   if (prepared->readiness == gateway::Readiness::kStarting) {
     if (late) {
       api::Failure failure;
       failure.reason = "StartTimeout";
-      failure.message = fmt::format("the new revision was not ready {} s after its start", options_.start_limit.count());
+      failure.message = fmt::format("the new revision was not ready {} s after its start",
+                                    options_.start_limit.count());
       return Fail(view, revision, std::move(failure));
     }
-    return WriteStatus(view, "Deploying", [](api::FunctionStatus& status) { status.failure.reset(); }, Next::After(options_.poll));
+    return WriteStatus(
+        view, "Deploying", [](api::FunctionStatus& status) { status.failure.reset(); },
+        Next::After(options_.poll));
   }
 
   // The switch comes before the status: who reads Ready is answered by the new revision.
-  gateway::FunctionRoute route{view.ns(), view.name(), key, spec, scaling, view.function.spec.replicas == 0, "",
-                               HttpRoutesOf(view.triggers)};
+  gateway::FunctionRoute route{view.ns(), view.name(),
+                               key,       spec,
+                               scaling,   view.function.spec.replicas == 0,
+                               "",        HttpRoutesOf(view.triggers)};
   view.known.preparing = 0;
   ForgetFailures(view.known);
   Publish(view, std::move(route));
-  RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), revision.metadata.name, [](Revision& ready) {
-    ready.status.phase = "Ready";
-    return base::Ok();
-  }));
-  deps_.log.Info("function ready", {{"function", view.ns() + "/" + view.name()}, {"revision", key.revision}});
-  return WriteStatus(view, "Ready", [&](api::FunctionStatus& status) {
-    status.failure.reset();
-    status.revision = key.revision;
-    status.serving = view.function.spec;
-    status.last_built_at = revision.status.built_at;
-  }, Next::After(milliseconds(0)));
+  RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), revision.metadata.name,
+                                                [](Revision& ready) {
+                                                  ready.status.phase = "Ready";
+                                                  return base::Ok();
+                                                }));
+  deps_.log.Info("function ready",
+                 {{"function", view.ns() + "/" + view.name()}, {"revision", key.revision}});
+  return WriteStatus(
+      view, "Ready",
+      [&](api::FunctionStatus& status) {
+        status.failure.reset();
+        status.revision = key.revision;
+        status.serving = view.function.spec;
+        status.last_built_at = revision.status.built_at;
+      },
+      Next::After(milliseconds(0)));
 }
 
-base::Result<Next> FunctionReconciler::Fail(View& view, const Revision& revision, api::Failure failure) {
-  RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), revision.metadata.name, [&](Revision& failed) {
-    failed.status.phase = "Failed";
-    failed.status.failure = failure;
-    failed.status.retry = RetryOf(view.function);
-    return base::Ok();
-  }));
+base::Result<Next> FunctionReconciler::Fail(View& view, const Revision& revision,
+                                            api::Failure failure) {
+  RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), revision.metadata.name,
+                                                [&](Revision& failed) {
+                                                  failed.status.phase = "Failed";
+                                                  failed.status.failure = failure;
+                                                  failed.status.retry = RetryOf(view.function);
+                                                  return base::Ok();
+                                                }));
   if (view.known.preparing == revision.spec.number) {
     deps_.serving.Abandon(KeyOfRevision(revision, view.name()));
     view.known.preparing = 0;
@@ -390,49 +436,57 @@ base::Result<Next> FunctionReconciler::Fail(View& view, const Revision& revision
 
 base::Result<Next> FunctionReconciler::Failed(View& view, const api::Failure& failure) {
   ForgetFailures(view.known);
-  return WriteStatus(view, "Failed", [&](api::FunctionStatus& status) { status.failure = failure; }, Next::Done());
+  return WriteStatus(
+      view, "Failed", [&](api::FunctionStatus& status) { status.failure = failure; }, Next::Done());
 }
 
-base::Result<Next> FunctionReconciler::TryAgain(View& view, const std::string& phase, const base::Error& error) {
+base::Result<Next> FunctionReconciler::TryAgain(View& view, const std::string& phase,
+                                                const base::Error& error) {
   auto wait = milliseconds(500);
   for (int i = 0; i < view.known.transient_failures && wait < milliseconds(60'000); ++i) wait *= 2;
   wait = std::min(wait, milliseconds(60'000));
   ++view.known.transient_failures;
   view.known.retry_at = deps_.clock.Steady() + wait;
-  view.known.transient_note = fmt::format("tried {} times, the last one: {}", view.known.transient_failures, error.message);
+  view.known.transient_note =
+      fmt::format("tried {} times, the last one: {}", view.known.transient_failures, error.message);
   deps_.log.Warn("step will be tried again", {{"function", view.ns() + "/" + view.name()},
                                               {"phase", phase},
                                               {"error", base::ToString(error)},
                                               {"wait_ms", wait.count()}});
-  return WriteStatus(view, phase, [](api::FunctionStatus& status) { status.failure.reset(); }, Next::After(wait));
+  return WriteStatus(
+      view, phase, [](api::FunctionStatus& status) { status.failure.reset(); }, Next::After(wait));
 }
 
-base::Result<Next> FunctionReconciler::WriteStatus(View& view, const std::string& phase,
-                                                   const std::function<void(api::FunctionStatus&)>& change, Next next) {
+base::Result<Next> FunctionReconciler::WriteStatus(
+    View& view, const std::string& phase, const std::function<void(api::FunctionStatus&)>& change,
+    Next next) {
   const auto load = deps_.serving.Observe(view.ns(), view.name());
   const auto now = deps_.clock.Steady();
   const auto due = view.known.status_written + options_.status_interval;
   bool deferred = false, written = false;
-  const auto done = store::MutateStatus<api::Function>(deps_.store, view.ns(), view.name(), [&](api::Function& function) {
-    if (function.metadata.uid != view.function.metadata.uid) return base::Status(base::Err(base::Code::kNotFound, "another function of that name"));
-    const auto before = function.status;
-    auto& status = function.status;
-    status.phase = phase;
-    status.observed_generation = view.function.metadata.generation;
-    status.observed_retry = RetryOf(view.function);
-    status.invoke_url = deps_.external_url + "/v1/namespaces/" + view.ns() + "/functions/" + view.name() + "/invoke";
-    change(status);
-    status.ready_replicas = load.ready;
-    status.restarts = load.restarts;
-    status.note = !view.known.transient_note.empty() ? view.known.transient_note : load.note;
-    auto steady = status;
-    CopyVolatile(before, steady);
-    // Counts that rise and fall with the load must not fill the disk with writes.
-    deferred = steady == before && !(status == before) && now < due;
-    if (deferred) status = before;
-    written = !(status == before);
-    return base::Ok();
-  });
+  const auto done = store::MutateStatus<api::Function>(
+      deps_.store, view.ns(), view.name(), [&](api::Function& function) {
+        if (function.metadata.uid != view.function.metadata.uid)
+          return base::Status(base::Err(base::Code::kNotFound, "another function of that name"));
+        const auto before = function.status;
+        auto& status = function.status;
+        status.phase = phase;
+        status.observed_generation = view.function.metadata.generation;
+        status.observed_retry = RetryOf(view.function);
+        status.invoke_url = deps_.external_url + "/v1/namespaces/" + view.ns() + "/functions/" +
+                            view.name() + "/invoke";
+        change(status);
+        status.ready_replicas = load.ready;
+        status.restarts = load.restarts;
+        status.note = !view.known.transient_note.empty() ? view.known.transient_note : load.note;
+        auto steady = status;
+        CopyVolatile(before, steady);
+        // Counts that rise and fall with the load must not fill the disk with writes.
+        deferred = steady == before && !(status == before) && now < due;
+        if (deferred) status = before;
+        written = !(status == before);
+        return base::Ok();
+      });
   if (!done && done.error().code != base::Code::kNotFound) return base::Err(done.error());
   if (written) view.known.status_written = now;
   if (deferred) {
@@ -443,8 +497,10 @@ base::Result<Next> FunctionReconciler::WriteStatus(View& view, const std::string
 }
 
 base::Status FunctionReconciler::Prune(View& view, int64_t serving) {
-  for (const int64_t number : Superseded(view.revisions, serving, serving, options_.keep_revisions)) {
-    const auto gone = deps_.store.Delete(store::KeyOf<Revision>(view.ns(), RevisionName(view.name(), number)), std::nullopt);
+  for (const int64_t number :
+       Superseded(view.revisions, serving, serving, options_.keep_revisions)) {
+    const auto gone = deps_.store.Delete(
+        store::KeyOf<Revision>(view.ns(), RevisionName(view.name(), number)), std::nullopt);
     if (!gone && gone.error().code != base::Code::kNotFound) return gone;
   }
   return base::Ok();
@@ -453,7 +509,8 @@ base::Status FunctionReconciler::Prune(View& view, int64_t serving) {
 void FunctionReconciler::Dependents(const std::string& ns, const std::string& function) {
   const auto triggers = TriggersOf(deps_.store, ns, function);
   if (!triggers) return;  // the resync comes by
-  for (const auto& trigger : *triggers) deps_.enqueue(store::KeyOf<api::Trigger>(ns, trigger.metadata.name));
+  for (const auto& trigger : *triggers)
+    deps_.enqueue(store::KeyOf<api::Trigger>(ns, trigger.metadata.name));
 }
 
 }  // namespace sless::reconcile

@@ -22,15 +22,17 @@
 
 namespace sless::reconcile {
 
-/// Brings functions to what their spec wants: build, readiness of the new revision, switch. What serves goes on serving until the
-/// switch, and after a failure.
+/// Brings functions to what their spec wants: build, readiness of the new revision, switch. What
+/// serves goes on serving until the switch, and after a failure.
 class FunctionReconciler final : public Reconciler {
  public:
   struct Options {
-    std::chrono::seconds start_limit{90};                  ///< from the first Prepare of a revision to its readiness
-    std::chrono::milliseconds poll{100};                   ///< between two looks at a starting revision
-    std::chrono::milliseconds status_interval{1000};       ///< counts of replicas are written at most so often
-    size_t keep_revisions = 5;                             ///< ended ones besides the serving one
+    std::chrono::seconds start_limit{
+        90};                              ///< from the first Prepare of a revision to its readiness
+    std::chrono::milliseconds poll{100};  ///< between two looks at a starting revision
+    std::chrono::milliseconds status_interval{
+        1000};                  ///< counts of replicas are written at most so often
+    size_t keep_revisions = 5;  ///< ended ones besides the serving one
   };
   struct Deps {
     store::ObjectStore& store;
@@ -40,26 +42,29 @@ class FunctionReconciler final : public Reconciler {
     const base::Clock& clock;
     base::Logger& log;
     Enqueue enqueue;
-    std::string external_url;                              ///< without a final '/'
+    std::string external_url;  ///< without a final '/'
   };
   FunctionReconciler(Deps deps, Options options) : deps_(std::move(deps)), options_(options) {}
 
   base::Result<Next> Reconcile(const api::ObjectKey& key) override;
 
   /// True if the route of the function that is published has this http trigger with these settings.
-  bool Routed(const std::string& ns, const std::string& function, const gateway::HttpRoute& route) const;
+  bool Routed(const std::string& ns, const std::string& function,
+              const gateway::HttpRoute& route) const;
 
  private:
-  // What this process knows of one function. Used by one worker at a time; only the map of them has a lock.
+  // What this process knows of one function. Used by one worker at a time; only the map of them has
+  // a lock.
   struct Known {
     std::string uid;
     std::optional<gateway::FunctionRoute> published;
-    int64_t least_revision = 1;        // numbers are not used twice: replicas of a deleted function may still be draining
-    int64_t preparing = 0;             // revision given to Serving::Prepare and not published, 0 for none
-    base::SteadyPoint start_by;        // for `preparing`
+    int64_t least_revision =
+        1;  // numbers are not used twice: replicas of a deleted function may still be draining
+    int64_t preparing = 0;       // revision given to Serving::Prepare and not published, 0 for none
+    base::SteadyPoint start_by;  // for `preparing`
     int transient_failures = 0;
     std::string transient_note;
-    base::SteadyPoint retry_at;        // not before, after a transient failure
+    base::SteadyPoint retry_at;  // not before, after a transient failure
     base::SteadyPoint status_written;
   };
   // One look at a function.
@@ -78,7 +83,8 @@ class FunctionReconciler final : public Reconciler {
   base::Status Delete(const api::Function& function, Known& known);
   void DropOthers(View& view, int64_t target);
   enum class Layers { kThere, kBuilding, kLost };
-  /// Publishes what serves now with the triggers of now. Else than kThere: the serving revision's layers are gone.
+  /// Publishes what serves now with the triggers of now. Else than kThere: the serving revision's
+  /// layers are gone.
   Layers PublishServing(View& view, const FunctionDecision& decision);
   Layers Rebuild(View& view, const Revision& serving, gateway::FunctionRoute route);
   void Publish(View& view, gateway::FunctionRoute route);
@@ -90,7 +96,8 @@ class FunctionReconciler final : public Reconciler {
   base::Result<Next> Failed(View& view, const api::Failure& failure);
   base::Result<Next> Fail(View& view, const Revision& revision, api::Failure failure);
   base::Result<Next> TryAgain(View& view, const std::string& phase, const base::Error& error);
-  base::Result<Next> WriteStatus(View& view, const std::string& phase, const std::function<void(api::FunctionStatus&)>& change,
+  base::Result<Next> WriteStatus(View& view, const std::string& phase,
+                                 const std::function<void(api::FunctionStatus&)>& change,
                                  Next next);
   base::Status Prune(View& view, int64_t serving);
   void Dependents(const std::string& ns, const std::string& function);
@@ -98,7 +105,8 @@ class FunctionReconciler final : public Reconciler {
   const Deps deps_;
   const Options options_;
   base::Guarded<std::map<api::ObjectKey, std::unique_ptr<Known>>> known_;
-  base::Guarded<std::map<std::pair<std::string, std::string>, std::vector<gateway::HttpRoute>>> routed_;
+  base::Guarded<std::map<std::pair<std::string, std::string>, std::vector<gateway::HttpRoute>>>
+      routed_;
 };
 
 }  // namespace sless::reconcile

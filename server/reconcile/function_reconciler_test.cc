@@ -64,7 +64,11 @@ TEST_F(FunctionReconcilerTest, AChangeOfScalingLabelsOrPathMakesNoRevision) {
 TEST_F(FunctionReconcilerTest, AFailedBuildLeavesTheOldRevisionServing) {
   world_.PutFunction("f");
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
-  base::Error error{Code::kFailedPrecondition, "No matching distribution found for nosuch", "", "BuildFailed", {"requirements.txt", 1, {"l"}}};
+  base::Error error{Code::kFailedPrecondition,
+                    "No matching distribution found for nosuch",
+                    "",
+                    "BuildFailed",
+                    {"requirements.txt", 1, {"l"}}};
   world_.builder.Fails(error);
   world_.PutFunction("f", [](Function& f) { f.spec.source.hash = "sha256:bbbb"; });
   ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
@@ -86,7 +90,8 @@ TEST_F(FunctionReconcilerTest, AFailedBuildLeavesTheOldRevisionServing) {
   world_.PutFunction("f", [](Function& f) { f.metadata.annotations["sless.dev/retry"] = "1"; });
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
   EXPECT_EQ(world_.Get<Function>("f").status.serving->source.hash, "sha256:bbbb");
-  EXPECT_EQ(world_.Get<Function>("f").status.observed_retry, "1") << "who waits for the further try knows it by that";
+  EXPECT_EQ(world_.Get<Function>("f").status.observed_retry, "1")
+      << "who waits for the further try knows it by that";
 }
 
 TEST_F(FunctionReconcilerTest, GoingBackToWhatServesNeedsNothing) {
@@ -105,7 +110,10 @@ TEST_F(FunctionReconcilerTest, AFailedStartIsAbandonedAndSaysWhere) {
   world_.PutFunction("f");
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
   world_.serving->Answers([](const auto&, const auto&) {
-    return gateway::Prepared{gateway::Readiness::kFailed, api::Failure{.reason = "StartFailed", .message = "SyntaxError", .file = "handler.py", .line = 3}};
+    return gateway::Prepared{
+        gateway::Readiness::kFailed,
+        api::Failure{
+            .reason = "StartFailed", .message = "SyntaxError", .file = "handler.py", .line = 3}};
   });
   world_.PutFunction("f", [](Function& f) { f.spec.memory_mb = 512; });
   ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
@@ -119,7 +127,8 @@ TEST_F(FunctionReconcilerTest, TheSwitchWaitsForReadiness) {
   world_.PutFunction("f");
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
   world_.serving->Answers([&](const auto&, const auto&) {
-    return gateway::Prepared{ready ? gateway::Readiness::kReady : gateway::Readiness::kStarting, {}};
+    return gateway::Prepared{ready ? gateway::Readiness::kReady : gateway::Readiness::kStarting,
+                             {}};
   });
   world_.PutFunction("f", [](Function& f) { f.spec.timeout_sec = 5; });
   ASSERT_TRUE(world_.Reaches<Function>("f", "Deploying"));
@@ -133,7 +142,9 @@ TEST_F(FunctionReconcilerTest, NotReadyInTimeFails) {
   world_.Stop();
   world_.options.start_limit = std::chrono::seconds(0);
   world_.Start();
-  world_.serving->Answers([](const auto&, const auto&) { return gateway::Prepared{gateway::Readiness::kStarting, {}}; });
+  world_.serving->Answers([](const auto&, const auto&) {
+    return gateway::Prepared{gateway::Readiness::kStarting, {}};
+  });
   world_.PutFunction("f");
   ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
   EXPECT_EQ(world_.Get<Function>("f").status.failure->reason, "StartTimeout");
@@ -150,13 +161,17 @@ TEST_F(FunctionReconcilerTest, ANewerSpecStopsTheBuildOfTheOlder) {
   EXPECT_EQ(world_.Get<Function>("f").status.serving->source.hash, "sha256:bbbb");
   EXPECT_THAT(world_.builder.built(), ElementsAre("sha256:bbbb"));
   // What nobody wants any more leaves no Revision object.
-  EXPECT_TRUE(Eventually([&] { return store::ListTyped<Revision>(*world_.store, "default", "f.").value().size() == 1; }));
+  EXPECT_TRUE(Eventually([&] {
+    return store::ListTyped<Revision>(*world_.store, "default", "f.").value().size() == 1;
+  }));
 }
 
 TEST_F(FunctionReconcilerTest, TroubleOfTheServerIsTriedAgain) {
   world_.builder.Fails(base::Error{Code::kUnavailable, "disk full", "", "", {}});
   world_.PutFunction("f");
-  ASSERT_TRUE(Eventually([&] { return world_.Get<Function>("f").status.note.find("disk full") != std::string::npos; }));
+  ASSERT_TRUE(Eventually([&] {
+    return world_.Get<Function>("f").status.note.find("disk full") != std::string::npos;
+  }));
   EXPECT_EQ(world_.Get<Function>("f").status.phase, "Building");
   EXPECT_LE(world_.builder.built().size(), 3u);  // with backoff, not in a loop
   world_.builder.Fails(std::nullopt);
@@ -253,7 +268,9 @@ TEST_F(FunctionReconcilerTest, OldRevisionsAreForgotten) {
     world_.PutFunction("f", [&](Function& f) { f.spec.timeout_sec = i + 1; });
     ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
   }
-  EXPECT_TRUE(Eventually([&] { return store::ListTyped<Revision>(*world_.store, "default", "f.").value().size() == 6; }));
+  EXPECT_TRUE(Eventually([&] {
+    return store::ListTyped<Revision>(*world_.store, "default", "f.").value().size() == 6;
+  }));
   EXPECT_EQ(world_.Get<Function>("f").status.revision, 10);
 }
 

@@ -9,15 +9,23 @@
 namespace sless::reconcile {
 namespace {
 
-bool Ended(const api::Run& run) { return run.status.phase == "Succeeded" || run.status.phase == "Failed"; }
+bool Ended(const api::Run& run) {
+  return run.status.phase == "Succeeded" || run.status.phase == "Failed";
+}
 
-bool Orphaned(const api::Run& run) { return run.metadata.annotations.contains(std::string(kOrphanedAnnotation)); }
+bool Orphaned(const api::Run& run) {
+  return run.metadata.annotations.contains(std::string(kOrphanedAnnotation));
+}
 
 /// Highest runId first.
-base::Result<std::vector<api::Run>> RunsOf(const store::ObjectStore& store, const std::string& ns, const std::string& job) {
+base::Result<std::vector<api::Run>> RunsOf(const store::ObjectStore& store, const std::string& ns,
+                                           const std::string& job) {
   ASSIGN_OR_RETURN(auto runs, store::ListTyped<api::Run>(store, ns, job + "."));
-  std::erase_if(runs, [&](const api::Run& run) { return run.spec.owner_kind != api::kKindJob || run.spec.owner != job; });
-  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.spec.run_id > b.spec.run_id; });
+  std::erase_if(runs, [&](const api::Run& run) {
+    return run.spec.owner_kind != api::kKindJob || run.spec.owner != job;
+  });
+  std::sort(runs.begin(), runs.end(),
+            [](const auto& a, const auto& b) { return a.spec.run_id > b.spec.run_id; });
   return runs;
 }
 
@@ -51,20 +59,25 @@ base::Result<Next> JobReconciler::Reconcile(const api::ObjectKey& key) {
       return Next::After(std::chrono::milliseconds(0));  // somebody was quicker: follow that one
     }
   }
-  const auto done = store::MutateStatus<api::Job>(deps_.store, key.ns, key.name, [&](api::Job& now) {
-    if (now.metadata.uid != job->metadata.uid || now.metadata.generation != job->metadata.generation) {
-      return base::Status(base::Err(base::Code::kAborted, "the job changed meanwhile"));
-    }
-    now.status = domain::NextJobStatus(decision, now, newest);
-    return base::Ok();
-  });
-  if (!done) return done.error().code == base::Code::kNotFound ? base::Result<Next>(Next::Done()) : base::Err(done.error());
+  const auto done =
+      store::MutateStatus<api::Job>(deps_.store, key.ns, key.name, [&](api::Job& now) {
+        if (now.metadata.uid != job->metadata.uid ||
+            now.metadata.generation != job->metadata.generation) {
+          return base::Status(base::Err(base::Code::kAborted, "the job changed meanwhile"));
+        }
+        now.status = domain::NextJobStatus(decision, now, newest);
+        return base::Ok();
+      });
+  if (!done)
+    return done.error().code == base::Code::kNotFound ? base::Result<Next>(Next::Done())
+                                                      : base::Err(done.error());
   RETURN_IF_ERROR(Prune(runs));
   return Next::Done();
 }
 
 base::Status JobReconciler::DeleteRun(const api::Run& run) {
-  const auto gone = deps_.store.Delete(store::KeyOf<api::Run>(run.metadata.ns, run.metadata.name), std::nullopt);
+  const auto gone =
+      deps_.store.Delete(store::KeyOf<api::Run>(run.metadata.ns, run.metadata.name), std::nullopt);
   return !gone && gone.error().code != base::Code::kNotFound ? gone : base::Ok();
 }
 
@@ -76,12 +89,15 @@ base::Status JobReconciler::Delete(const api::Job& job, const std::vector<api::R
       continue;
     }
     if (Orphaned(run)) continue;
-    RETURN_IF_ERROR(store::Mutate<api::Run>(deps_.store, run.metadata.ns, run.metadata.name, [&](api::Run& kept) {
-      kept.metadata.annotations[std::string(kOrphanedAnnotation)] = base::FormatTime(deps_.clock.Now());
-      return base::Ok();
-    }));
+    RETURN_IF_ERROR(store::Mutate<api::Run>(
+        deps_.store, run.metadata.ns, run.metadata.name, [&](api::Run& kept) {
+          kept.metadata.annotations[std::string(kOrphanedAnnotation)] =
+              base::FormatTime(deps_.clock.Now());
+          return base::Ok();
+        }));
   }
-  const auto gone = deps_.store.Delete(store::KeyOf<api::Job>(job.metadata.ns, job.metadata.name), std::nullopt);
+  const auto gone =
+      deps_.store.Delete(store::KeyOf<api::Job>(job.metadata.ns, job.metadata.name), std::nullopt);
   return !gone && gone.error().code != base::Code::kNotFound ? gone : base::Ok();
 }
 
@@ -93,15 +109,18 @@ base::Status JobReconciler::Adopt(const api::Job& job, std::vector<api::Run>& ru
     } else if (run.spec.run_id != job.spec.run_id) {
       RETURN_IF_ERROR(DeleteRun(run));
     } else {
-      ASSIGN_OR_RETURN(auto adopted, store::Mutate<api::Run>(deps_.store, run.metadata.ns, run.metadata.name, [&](api::Run& mine) {
-                         mine.metadata.annotations.erase(std::string(kOrphanedAnnotation));
-                         const auto fresh = domain::MakeJobRun(job);
-                         mine.spec = fresh.spec;
-                         mine.spec.max_attempts = mine.status.attempt + fresh.spec.max_attempts;
-                         return base::Ok();
-                       }));
-      deps_.log.Info("run of a deleted job goes on", {{"run", job.metadata.ns + "/" + adopted.metadata.name},
-                                                      {"attempts", adopted.status.attempt}});
+      ASSIGN_OR_RETURN(auto adopted,
+                       store::Mutate<api::Run>(
+                           deps_.store, run.metadata.ns, run.metadata.name, [&](api::Run& mine) {
+                             mine.metadata.annotations.erase(std::string(kOrphanedAnnotation));
+                             const auto fresh = domain::MakeJobRun(job);
+                             mine.spec = fresh.spec;
+                             mine.spec.max_attempts = mine.status.attempt + fresh.spec.max_attempts;
+                             return base::Ok();
+                           }));
+      deps_.log.Info("run of a deleted job goes on",
+                     {{"run", job.metadata.ns + "/" + adopted.metadata.name},
+                      {"attempts", adopted.status.attempt}});
       kept.push_back(std::move(adopted));
     }
   }
@@ -111,16 +130,18 @@ base::Status JobReconciler::Adopt(const api::Job& job, std::vector<api::Run>& ru
 
 base::Status JobReconciler::Cancel(const api::Run& run) {
   if (Ended(run)) return base::Ok();
-  const auto done = store::Mutate<api::Run>(deps_.store, run.metadata.ns, run.metadata.name, [&](api::Run& now) {
-    if (Ended(now)) return base::Ok();
-    api::Failure failure;
-    failure.reason = "Cancelled";
-    failure.message = "the job's run_id was set to 0 while it ran";
-    jobs::MarkFailed(now, std::move(failure), false, deps_.clock.Now());
-    return base::Ok();
-  });
+  const auto done =
+      store::Mutate<api::Run>(deps_.store, run.metadata.ns, run.metadata.name, [&](api::Run& now) {
+        if (Ended(now)) return base::Ok();
+        api::Failure failure;
+        failure.reason = "Cancelled";
+        failure.message = "the job's run_id was set to 0 while it ran";
+        jobs::MarkFailed(now, std::move(failure), false, deps_.clock.Now());
+        return base::Ok();
+      });
   deps_.cancel(store::KeyOf<api::Run>(run.metadata.ns, run.metadata.name));
-  return !done && done.error().code != base::Code::kNotFound ? base::Status(base::Err(done.error())) : base::Ok();
+  return !done && done.error().code != base::Code::kNotFound ? base::Status(base::Err(done.error()))
+                                                             : base::Ok();
 }
 
 base::Status JobReconciler::Prune(const std::vector<api::Run>& runs) {

@@ -18,8 +18,9 @@ inline constexpr std::string_view kOrphanedAnnotation = "sless.dev/orphaned-at";
 
 /// Makes Run objects for jobs and shows in a job's status how its run goes.
 ///
-/// The failed newest run of a deleted job stays for kKeepOrphan: a job that comes again under the same name and runId (Terraform
-/// replaces a tainted resource) goes on with the next attempt instead of starting the count anew.
+/// The failed newest run of a deleted job stays for kKeepOrphan: a job that comes again under the
+/// same name and runId (Terraform replaces a tainted resource) goes on with the next attempt
+/// instead of starting the count anew.
 class JobReconciler final : public Reconciler {
  public:
   static constexpr std::chrono::hours kKeepOrphan{24};
@@ -29,7 +30,8 @@ class JobReconciler final : public Reconciler {
     store::ObjectStore& store;
     const base::Clock& clock;
     base::Logger& log;
-    std::function<void(const api::ObjectKey& run)> cancel;  ///< ends the call of a run, if it is running
+    std::function<void(const api::ObjectKey& run)>
+        cancel;  ///< ends the call of a run, if it is running
   };
   explicit JobReconciler(Deps deps) : deps_(std::move(deps)) {}
 

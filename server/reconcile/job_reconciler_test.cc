@@ -28,7 +28,9 @@ class JobReconcilerTest : public testing::Test {
       return base::Err(base::Code::kFailedPrecondition, "ValueError: no", "", "HandlerError");
     });
   }
-  std::vector<api::Run> Runs() { return store::ListTyped<api::Run>(*world_.store, "default", "j.").value(); }
+  std::vector<api::Run> Runs() {
+    return store::ListTyped<api::Run>(*world_.store, "default", "j.").value();
+  }
   World world_;
 };
 
@@ -49,7 +51,10 @@ TEST_F(JobReconcilerTest, ARaisedRunIdRunsOnceAndAnEventAloneRunsNothing) {
   ASSERT_TRUE(world_.Reaches<Job>("j", "Succeeded"));
   EXPECT_EQ(world_.invoker.calls().size(), 1u);
   PutJob(2);
-  ASSERT_TRUE(Eventually([&] { return world_.Get<Job>("j").status.run_id == 2 && world_.Get<Job>("j").status.phase == "Succeeded"; }));
+  ASSERT_TRUE(Eventually([&] {
+    return world_.Get<Job>("j").status.run_id == 2 &&
+           world_.Get<Job>("j").status.phase == "Succeeded";
+  }));
   EXPECT_EQ(world_.invoker.calls().size(), 2u);
   EXPECT_EQ(Runs().size(), 2u);
   PutJob(0);
@@ -131,10 +136,13 @@ TEST_F(JobReconcilerTest, OrphansAreCollectedAfterTheirTime) {
   ASSERT_TRUE(world_.Gone<Job>("j"));
   ASSERT_THAT(world_.jobs->CollectOrphans(), base::IsOk());
   ASSERT_EQ(Runs().size(), 1u);
-  ASSERT_THAT(store::Mutate<api::Run>(*world_.store, "default", "j.1", [](api::Run& run) {
-    run.metadata.annotations[std::string(kOrphanedAnnotation)] = "2020-01-01T00:00:00Z";
-    return base::Ok();
-  }), base::IsOk());
+  ASSERT_THAT(store::Mutate<api::Run>(*world_.store, "default", "j.1",
+                                      [](api::Run& run) {
+                                        run.metadata.annotations[std::string(kOrphanedAnnotation)] =
+                                            "2020-01-01T00:00:00Z";
+                                        return base::Ok();
+                                      }),
+              base::IsOk());
   ASSERT_THAT(world_.jobs->CollectOrphans(), base::IsOk());
   EXPECT_TRUE(Runs().empty());
 }

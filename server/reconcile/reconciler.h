@@ -21,8 +21,9 @@ using Enqueue = std::function<void(const api::ObjectKey& key)>;
 
 /// Brings one kind of objects from what is to what is wanted, one step at a time.
 ///
-/// Reconcile looks at what is, not at what changed: it may be called at any time, any number of times, and after a crash at any
-/// point. Never at the same time for one key. It does not wait for something to become ready, it returns Next::After.
+/// Reconcile looks at what is, not at what changed: it may be called at any time, any number of
+/// times, and after a crash at any point. Never at the same time for one key. It does not wait for
+/// something to become ready, it returns Next::After.
 class Reconciler {
  public:
   virtual ~Reconciler() = default;

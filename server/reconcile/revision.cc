@@ -8,7 +8,9 @@ SLESS_INSTANTIATE_TYPED(sless::reconcile::Revision);
 
 namespace sless::reconcile {
 
-std::string RevisionName(const std::string& function, int64_t number) { return function + "." + std::to_string(number); }
+std::string RevisionName(const std::string& function, int64_t number) {
+  return function + "." + std::to_string(number);
+}
 
 runtime::RevisionKey KeyOfRevision(const Revision& revision, const std::string& function) {
   return {revision.metadata.ns, function, revision.spec.number};
@@ -16,8 +18,9 @@ runtime::RevisionKey KeyOfRevision(const Revision& revision, const std::string& 
 
 runtime::ReplicaSpec ReplicaSpecOf(const Revision& revision) {
   const auto& function = revision.spec.function;
-  return {function.runtime,     function.entrypoint, revision.status.code_dir, revision.status.deps_dir,
-          function.environment, function.memory_mb,  function.timeout_sec,     function.concurrency};
+  return {function.runtime,         function.entrypoint,  revision.status.code_dir,
+          revision.status.deps_dir, function.environment, function.memory_mb,
+          function.timeout_sec,     function.concurrency};
 }
 
 bool LayersPresent(const Revision& revision) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The kind Revision, known to the server only: what one revision of a function is made of, so that it can be served again after a
-// restart. Named "<function>.<number>".
+// The kind Revision, known to the server only: what one revision of a function is made of, so that
+// it can be served again after a restart. Named "<function>.<number>".
 
 #include <optional>
 #include <string>
@@ -15,8 +15,8 @@ namespace sless::reconcile {
 
 struct RevisionSpec {
   int64_t number = 0;
-  std::string input;             ///< domain::RevisionInput of `function`
-  int64_t generation = 0;        ///< of the function, when this revision was made
+  std::string input;       ///< domain::RevisionInput of `function`
+  int64_t generation = 0;  ///< of the function, when this revision was made
   api::FunctionSpec function;
 
   template <class Self, class Visitor>
@@ -30,12 +30,12 @@ struct RevisionSpec {
 };
 
 struct RevisionStatus {
-  std::string phase = "Pending";         ///< Pending | Built | Ready | Failed
-  std::string code_dir;                  ///< from Built on
-  std::string deps_dir;                  ///< "" if there are no dependencies
-  std::string built_at;                  ///< RFC 3339
-  std::optional<api::Failure> failure;   ///< where Failed
-  std::string retry;                     ///< where Failed: the function's api::kRetryAnnotation then
+  std::string phase = "Pending";        ///< Pending | Built | Ready | Failed
+  std::string code_dir;                 ///< from Built on
+  std::string deps_dir;                 ///< "" if there are no dependencies
+  std::string built_at;                 ///< RFC 3339
+  std::optional<api::Failure> failure;  ///< where Failed
+  std::string retry;                    ///< where Failed: the function's api::kRetryAnnotation then
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {

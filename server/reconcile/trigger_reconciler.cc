@@ -9,7 +9,8 @@
 namespace sless::reconcile {
 namespace {
 
-// How soon to look again whether the function's route has the trigger; the function itself calls back sooner.
+// How soon to look again whether the function's route has the trigger; the function itself calls
+// back sooner.
 constexpr std::chrono::milliseconds kRoutePoll{200};
 
 gateway::HttpRoute RouteOf(const api::Trigger& trigger) {
@@ -41,20 +42,26 @@ base::Result<Next> TriggerReconciler::Reconcile(const api::ObjectKey& key) {
   status.observed_generation = trigger.metadata.generation;
   status.failure.reset();
   status.next_runs.clear();
-  status.url = !http ? "" : deps_.external_url + "/fn/" + key.ns + "/" + spec.function +
-                                (RouteOf(trigger).spec.path == "/" ? "" : RouteOf(trigger).spec.path);
+  status.url = !http ? ""
+                     : deps_.external_url + "/fn/" + key.ns + "/" + spec.function +
+                           (RouteOf(trigger).spec.path == "/" ? "" : RouteOf(trigger).spec.path);
 
   const auto function = store::GetTyped<api::Function>(deps_.store, key.ns, spec.function);
-  if (!function && function.error().code != base::Code::kNotFound) return base::Err(function.error());
+  if (!function && function.error().code != base::Code::kNotFound)
+    return base::Err(function.error());
   if (!function || !function->metadata.deletion_requested_at.empty()) {
     deps_.scheduler.Remove(key);
     status.phase = "Failed";
-    status.failure = api::Failure{.reason = "FunctionMissing",
-                                  .message = fmt::format("function \"{}\" does not exist in namespace \"{}\"; the trigger starts "
-                                                         "working once it does", spec.function, key.ns)};
+    status.failure =
+        api::Failure{.reason = "FunctionMissing",
+                     .message = fmt::format(
+                         "function \"{}\" does not exist in namespace \"{}\"; the trigger starts "
+                         "working once it does",
+                         spec.function, key.ns)};
     return Write(trigger, std::move(status), Next::Done());
   }
-  if (function_of_.With([&](auto& all) { return !all.contains(key) || all[key] != spec.function; })) {
+  if (function_of_.With(
+          [&](auto& all) { return !all.contains(key) || all[key] != spec.function; })) {
     TellFunction(key, spec.function);
   }
   if (http && !deps_.routed(key.ns, spec.function, RouteOf(trigger))) {
@@ -72,10 +79,12 @@ base::Result<Next> TriggerReconciler::Reconcile(const api::ObjectKey& key) {
   status.phase = "Ready";
   if (http) return Write(trigger, std::move(status), Next::Done());
 
-  auto next_runs = trigger::CronScheduler::NextRuns(spec.cron.value_or(api::CronSpec{}), deps_.clock.Now());
+  auto next_runs =
+      trigger::CronScheduler::NextRuns(spec.cron.value_or(api::CronSpec{}), deps_.clock.Now());
   api::Trigger wanted = trigger;
   // While its function was missing nothing was missed: it takes up from now.
-  if (trigger.status.phase == "Failed") wanted.status.last_fire = status.last_fire = base::FormatTime(deps_.clock.Now());
+  if (trigger.status.phase == "Failed")
+    wanted.status.last_fire = status.last_fire = base::FormatTime(deps_.clock.Now());
   const auto set = next_runs ? deps_.scheduler.Set(wanted) : base::Err(next_runs.error());
   if (!set) {
     status.phase = "Failed";
@@ -97,7 +106,8 @@ base::Status TriggerReconciler::Delete(const api::Trigger& trigger) {
   ASSIGN_OR_RETURN(const auto runs, store::ListTyped<api::Run>(deps_.store, ns, name + "."));
   for (const auto& run : runs) {
     if (run.spec.owner_kind != api::kKindTrigger) continue;
-    const auto gone = deps_.store.Delete(store::KeyOf<api::Run>(ns, run.metadata.name), std::nullopt);
+    const auto gone =
+        deps_.store.Delete(store::KeyOf<api::Run>(ns, run.metadata.name), std::nullopt);
     if (!gone && gone.error().code != base::Code::kNotFound) return gone;
   }
   const auto gone = deps_.store.Delete(store::KeyOf<api::Trigger>(ns, name), std::nullopt);
@@ -114,20 +124,23 @@ void TriggerReconciler::TellFunction(const api::ObjectKey& key, const std::strin
     }
     return old;
   });
-  if (!before.empty() && before != function) deps_.enqueue(store::KeyOf<api::Function>(key.ns, before));
+  if (!before.empty() && before != function)
+    deps_.enqueue(store::KeyOf<api::Function>(key.ns, before));
   if (!function.empty()) deps_.enqueue(store::KeyOf<api::Function>(key.ns, function));
 }
 
-base::Result<Next> TriggerReconciler::Write(const api::Trigger& trigger, api::TriggerStatus status, Next next) {
+base::Result<Next> TriggerReconciler::Write(const api::Trigger& trigger, api::TriggerStatus status,
+                                            Next next) {
   const auto& before = trigger.status.last_fire;
-  const auto done = store::MutateStatus<api::Trigger>(deps_.store, trigger.metadata.ns, trigger.metadata.name, [&](api::Trigger& now) {
-    if (now.metadata.uid != trigger.metadata.uid) return base::Ok();
-    // The scheduler writes these two; one of its writes may have come in between.
-    if (status.last_fire == before) status.last_fire = now.status.last_fire;
-    status.skipped = now.status.skipped;
-    now.status = status;
-    return base::Ok();
-  });
+  const auto done = store::MutateStatus<api::Trigger>(
+      deps_.store, trigger.metadata.ns, trigger.metadata.name, [&](api::Trigger& now) {
+        if (now.metadata.uid != trigger.metadata.uid) return base::Ok();
+        // The scheduler writes these two; one of its writes may have come in between.
+        if (status.last_fire == before) status.last_fire = now.status.last_fire;
+        status.skipped = now.status.skipped;
+        now.status = status;
+        return base::Ok();
+      });
   if (!done && done.error().code != base::Code::kNotFound) return base::Err(done.error());
   return next;
 }

@@ -15,8 +15,8 @@
 
 namespace sless::reconcile {
 
-/// Brings triggers to what their spec wants: an http trigger is a part of its function's route, a cron trigger an entry of the
-/// scheduler.
+/// Brings triggers to what their spec wants: an http trigger is a part of its function's route, a
+/// cron trigger an entry of the scheduler.
 class TriggerReconciler final : public Reconciler {
  public:
   struct Deps {
@@ -26,7 +26,9 @@ class TriggerReconciler final : public Reconciler {
     base::Logger& log;
     Enqueue enqueue;
     /// Is this http trigger a part of the function's published route?
-    std::function<bool(const std::string& ns, const std::string& function, const gateway::HttpRoute& route)> routed;
+    std::function<bool(const std::string& ns, const std::string& function,
+                       const gateway::HttpRoute& route)>
+        routed;
     std::string external_url;  ///< without a final '/'
   };
   explicit TriggerReconciler(Deps deps) : deps_(std::move(deps)) {}

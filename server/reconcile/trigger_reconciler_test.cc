@@ -84,11 +84,13 @@ TEST_F(TriggerReconcilerTest, AMissingFunctionIsSaidAndItsComingIsSeen) {
   PutCron("tick");
   ASSERT_TRUE(world_.Reaches<Trigger>("web", "Failed"));
   ASSERT_TRUE(world_.Reaches<Trigger>("tick", "Failed"));
-  EXPECT_THAT(world_.Get<Trigger>("web").status.failure->message, HasSubstr("function \"f\" does not exist in namespace \"default\""));
+  EXPECT_THAT(world_.Get<Trigger>("web").status.failure->message,
+              HasSubstr("function \"f\" does not exist in namespace \"default\""));
   world_.PutFunction("f");
   ASSERT_TRUE(world_.Reaches<Trigger>("web", "Ready"));
   ASSERT_TRUE(world_.Reaches<Trigger>("tick", "Ready"));
-  EXPECT_NE(world_.Get<Trigger>("tick").status.last_fire, "");  // what was before counts as looked at
+  EXPECT_NE(world_.Get<Trigger>("tick").status.last_fire,
+            "");  // what was before counts as looked at
   world_.Delete<Function>("f");
   ASSERT_TRUE(world_.Reaches<Trigger>("web", "Failed"));
 }

@@ -55,7 +55,9 @@ void Push(std::deque<std::string>& ring, std::string_view line) {
   if (ring.size() > kTail) ring.pop_front();
 }
 
-std::vector<std::string> ToVector(const std::deque<std::string>& ring) { return {ring.begin(), ring.end()}; }
+std::vector<std::string> ToVector(const std::deque<std::string>& ring) {
+  return {ring.begin(), ring.end()};
+}
 
 base::Error MakeError(Code code, std::string reason, std::string message) {
   return base::Error{code, std::move(message), "", std::move(reason), {}};
@@ -102,7 +104,8 @@ WorkerError ReadError(const json& head) {
   out.source.line = static_cast<int>(std::clamp<int64_t>(Int(*it, "line"), 0, INT32_MAX));
   if (const auto trace = it->find("trace"); trace != it->end() && trace->is_array()) {
     for (const auto& line : *trace) {
-      if (line.is_string() && out.trace.size() < 200) out.trace.push_back(base::Truncate(line.get<std::string>(), kMaxLine));
+      if (line.is_string() && out.trace.size() < 200)
+        out.trace.push_back(base::Truncate(line.get<std::string>(), kMaxLine));
     }
   }
   return out;
@@ -113,7 +116,10 @@ WorkerError ReadError(const json& head) {
 class Engine::Impl {
  public:
   Impl(EngineOptions options, const base::Clock& clock)
-      : options_(std::move(options)), clock_(clock), log_(options_.log_fd, clock), thread_([this] { Run(); }) {}
+      : options_(std::move(options)),
+        clock_(clock),
+        log_(options_.log_fd, clock),
+        thread_([this] { Run(); }) {}
   ~Impl() {
     quit_ = true;
     wake_.Signal();
@@ -145,7 +151,7 @@ class Engine::Impl {
     SteadyPoint deadline;
     std::optional<SteadyPoint> kill_at;  // cancelled: the worker is killed then
     bool answered = false;
-    bool stuck = false;                  // kill_at has passed
+    bool stuck = false;  // kill_at has passed
     std::deque<std::string> ring;
     std::optional<std::stop_callback<std::function<void()>>> gone;
   };
@@ -154,19 +160,22 @@ class Engine::Impl {
     SteadyPoint until;
   };
 
-  // ------------------------------------------------------------------------------------------------------------- the loop
+  // -------------------------------------------------------------------------------------------------------------
+  // the loop
 
   void Run() {
     StartWorker();
     while (!quit_ && phase() != Phase::kEnded) {
       Wait();
-      for (auto& command : inbox_.With([](auto& inbox) { return std::exchange(inbox, {}); })) command();
+      for (auto& command : inbox_.With([](auto& inbox) { return std::exchange(inbox, {}); }))
+        command();
       if (worker_) ReadWorker();
       Timers();
       log_.Flush();
     }
     if (worker_) worker_.reset();
-    const auto stopped = MakeError(Code::kInternal, "ReplicaDied", "the replica was stopped while the call ran");
+    const auto stopped =
+        MakeError(Code::kInternal, "ReplicaDied", "the replica was stopped while the call ran");
     FailAll(stopped);
     RefuseWaiting();
     log_.Flush();
@@ -177,7 +186,8 @@ class Engine::Impl {
       pollfd fd{wake_.fd(), POLLIN, 0};
       poll(&fd, 1, 1000);
       wake_.Clear();
-      for (auto& command : inbox_.With([](auto& inbox) { return std::exchange(inbox, {}); })) command();
+      for (auto& command : inbox_.With([](auto& inbox) { return std::exchange(inbox, {}); }))
+        command();
     }
   }
 
@@ -187,7 +197,9 @@ class Engine::Impl {
     fds[count++] = {wake_.fd(), POLLIN, 0};
     if (worker_) {
       fds[count++] = {worker_->end(), POLLIN, 0};
-      if (frames_open_) fds[count++] = {worker_->frames(), static_cast<short>(POLLIN | (out_.empty() ? 0 : POLLOUT)), 0};
+      if (frames_open_)
+        fds[count++] = {worker_->frames(),
+                        static_cast<short>(POLLIN | (out_.empty() ? 0 : POLLOUT)), 0};
       if (out_open_) fds[count++] = {worker_->out(), POLLIN, 0};
       if (err_open_) fds[count++] = {worker_->err(), POLLIN, 0};
     }
@@ -218,7 +230,8 @@ class Engine::Impl {
     log_.Write("system", "", line);
   }
 
-  // ------------------------------------------------------------------------------------------------------------ the worker
+  // ------------------------------------------------------------------------------------------------------------
+  // the worker
 
   void StartWorker() {
     reader_ = {};
@@ -236,7 +249,8 @@ class Engine::Impl {
   void StartFailed(base::Error error) {
     error.reason = out_of_memory_ ? "OutOfMemory" : "StartFailed";
     error.code = Code::kFailedPrecondition;
-    error.source.log_tail = ToVector(tail_);  // without our own line, which says what the message says
+    error.source.log_tail =
+        ToVector(tail_);  // without our own line, which says what the message says
     System("the function cannot be started: " + error.message);
     worker_.reset();
     health_.With([&](Health& h) { h = {Phase::kStartFailed, error}; });
@@ -261,7 +275,8 @@ class Engine::Impl {
 
   void WriteWorker() {
     while (frames_open_ && !out_.empty()) {
-      const ssize_t n = send(worker_->frames(), out_.data(), std::min<size_t>(out_.size(), 1 << 20), MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t n = send(worker_->frames(), out_.data(), std::min<size_t>(out_.size(), 1 << 20),
+                             MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return;  // full, or the worker ends: its exit tells
       out_.erase(0, static_cast<size_t>(n));
@@ -276,7 +291,8 @@ class Engine::Impl {
 
   void ReadFrames(bool to_end = false) {
     static thread_local char buffer[64 * 1024];
-    // Little per turn, so that a worker that floods us with short lines does not stop the clocks of the calls.
+    // Little per turn, so that a worker that floods us with short lines does not stop the clocks of
+    // the calls.
     for (int turn = 0; frames_open_ && turn < (to_end ? 1024 : 4); ++turn) {
       const ssize_t n = recv(worker_->frames(), buffer, sizeof buffer, MSG_DONTWAIT);
       if (n < 0 && errno == EINTR) continue;
@@ -303,7 +319,8 @@ class Engine::Impl {
   void ReadPipe(int fd, bool& open, LineSplitter& lines, const char* stream, size_t most) {
     char buffer[16 * 1024];
     const auto on_line = [&](std::string_view line) {
-      if (line.find("JavaScript heap out of memory") != std::string_view::npos) heap_exhausted_ = true;
+      if (line.find("JavaScript heap out of memory") != std::string_view::npos)
+        heap_exhausted_ = true;
       Line(stream, OnlyCall(), line);
     };
     for (size_t done = 0; open && done < most;) {
@@ -373,7 +390,8 @@ class Engine::Impl {
   }
 
   std::string Cause(const base::ExitStatus& exit) {
-    const std::string limit = fmt::format("memory_mb is {}; raise it or use less", options_.memory_mb);
+    const std::string limit =
+        fmt::format("memory_mb is {}; raise it or use less", options_.memory_mb);
     if (OomKills(options_.oom_fd) > oom_before_ && exit.signal == SIGKILL) {
       out_of_memory_ = true;
       return "was killed: out of memory (" + limit + ")";
@@ -394,7 +412,8 @@ class Engine::Impl {
     const std::string cause = Cause(exit);
     worker_.reset();
     if (drain_until_) {
-      FailAll(MakeError(Code::kInternal, "ReplicaDied", fmt::format("the function's process {} in the middle of the call", cause)));
+      FailAll(MakeError(Code::kInternal, "ReplicaDied",
+                        fmt::format("the function's process {} in the middle of the call", cause)));
       return End(kExitDrained);
     }
     if (init_error_) return StartFailed(*std::exchange(init_error_, std::nullopt));
@@ -405,8 +424,11 @@ class Engine::Impl {
     }
     if (!worker_ready_) {
       const std::string file = options_.entrypoint.substr(0, options_.entrypoint.rfind('.'));
-      return StartFailed(
-          base::Error{Code::kFailedPrecondition, fmt::format("the process {} while it loaded {}", cause, file), "", "", {}});
+      return StartFailed(base::Error{Code::kFailedPrecondition,
+                                     fmt::format("the process {} while it loaded {}", cause, file),
+                                     "",
+                                     "",
+                                     {}});
     }
     const std::string line = fmt::format("the function's process {}", cause);
     System(line);
@@ -415,15 +437,19 @@ class Engine::Impl {
     End(out_of_memory_ ? kExitOutOfMemory : kExitWorkerDied);
   }
 
-  // ------------------------------------------------------------------------------------------------------------- the calls
+  // -------------------------------------------------------------------------------------------------------------
+  // the calls
 
   bool TakesCalls() const { return worker_ && worker_ready_ && !replace_ && !expected_exit_; }
 
   void Admit(EngineCall call) {
     const Phase now = phase();
-    if (now == Phase::kDraining || now == Phase::kEnded || now == Phase::kStartFailed) return Refuse(call, true);
-    const bool ending = std::any_of(calls_.begin(), calls_.end(), [](const auto& c) { return c.second->answered; });
-    if (TakesCalls() && waiting_.empty() && calls_.size() < static_cast<size_t>(options_.concurrency)) {
+    if (now == Phase::kDraining || now == Phase::kEnded || now == Phase::kStartFailed)
+      return Refuse(call, true);
+    const bool ending =
+        std::any_of(calls_.begin(), calls_.end(), [](const auto& c) { return c.second->answered; });
+    if (TakesCalls() && waiting_.empty() &&
+        calls_.size() < static_cast<size_t>(options_.concurrency)) {
       return Dispatch(std::move(call));
     }
     // The gateway counts a call whose time was up as ended; here its place is free a moment later.
@@ -435,7 +461,8 @@ class Engine::Impl {
   }
 
   void AdmitWaiting() {
-    while (TakesCalls() && !waiting_.empty() && calls_.size() < static_cast<size_t>(options_.concurrency)) {
+    while (TakesCalls() && !waiting_.empty() &&
+           calls_.size() < static_cast<size_t>(options_.concurrency)) {
       EngineCall call = std::move(waiting_.front().in);
       waiting_.pop_front();
       if (call.gone.stop_requested()) {
@@ -448,10 +475,14 @@ class Engine::Impl {
 
   void Refuse(const EngineCall& call, bool draining) {
     Outcome outcome;
-    outcome.error = draining ? MakeError(Code::kUnavailable, "Draining", "this replica is stopping; the handler did not begin")
-                             : MakeError(Code::kUnavailable, "Busy",
-                                         fmt::format("this replica runs {} calls, its concurrency; the handler did not begin",
-                                                     options_.concurrency));
+    outcome.error =
+        draining ? MakeError(Code::kUnavailable, "Draining",
+                             "this replica is stopping; the handler did not begin")
+                 : MakeError(
+                       Code::kUnavailable, "Busy",
+                       fmt::format(
+                           "this replica runs {} calls, its concurrency; the handler did not begin",
+                           options_.concurrency));
     call.done(std::move(outcome));
   }
 
@@ -465,8 +496,9 @@ class Engine::Impl {
     call->id = ++last_id_;
     call->started = clock_.Steady();
     call->deadline = call->started + options_.timeout;
-    const auto unix_ms =
-        std::chrono::duration_cast<milliseconds>((clock_.Now() + options_.timeout).time_since_epoch()).count();
+    const auto unix_ms = std::chrono::duration_cast<milliseconds>(
+                             (clock_.Now() + options_.timeout).time_since_epoch())
+                             .count();
     const json head{{"type", "call"},
                     {"id", call->id},
                     {"context",
@@ -480,13 +512,16 @@ class Engine::Impl {
     SendFrame(head, placed.in.event_json);
     placed.in.event_json.clear();
     placed.in.event_json.shrink_to_fit();
-    placed.gone.emplace(placed.in.gone, [this, id = placed.id] { Post([this, id] { OnGone(id); }); });
+    placed.gone.emplace(placed.in.gone,
+                        [this, id = placed.id] { Post([this, id] { OnGone(id); }); });
   }
 
-  // Takes the call out of the list before it answers: whoever reads the answer finds the place free.
+  // Takes the call out of the list before it answers: whoever reads the answer finds the place
+  // free.
   void Finish(Call& call, Outcome outcome) {
     outcome.log_tail = ToVector(call.ring);
-    outcome.duration_ms = std::chrono::duration_cast<milliseconds>(clock_.Steady() - call.started).count();
+    outcome.duration_ms =
+        std::chrono::duration_cast<milliseconds>(clock_.Steady() - call.started).count();
     log_.Flush();
     const auto owned = std::move(calls_.extract(call.id).mapped());
     if (!owned->answered) owned->in.done(std::move(outcome));
@@ -499,7 +534,8 @@ class Engine::Impl {
     Outcome outcome;
     outcome.error = std::move(error);
     outcome.log_tail = ToVector(call.ring);
-    outcome.duration_ms = std::chrono::duration_cast<milliseconds>(clock_.Steady() - call.started).count();
+    outcome.duration_ms =
+        std::chrono::duration_cast<milliseconds>(clock_.Steady() - call.started).count();
     call.answered = true;
     call.kill_at = clock_.Steady() + options_.cancel_wait;
     log_.Flush();
@@ -515,7 +551,8 @@ class Engine::Impl {
     if (const auto valid = CheckJson(payload); valid) {
       outcome.result_json = payload;
     } else {
-      outcome.error = MakeError(Code::kFailedPrecondition, "HandlerError", "the handler's result: " + valid.error().message);
+      outcome.error = MakeError(Code::kFailedPrecondition, "HandlerError",
+                                "the handler's result: " + valid.error().message);
     }
     Finish(call, std::move(outcome));
   }
@@ -525,7 +562,8 @@ class Engine::Impl {
     ReadPipe(worker_->out(), out_open_, out_lines_, "stdout", 256 * 1024);
     ReadPipe(worker_->err(), err_open_, err_lines_, "stderr", 256 * 1024);
     Outcome outcome;
-    outcome.error = base::Error{Code::kFailedPrecondition, error.message, "", "HandlerError", error.source};
+    outcome.error =
+        base::Error{Code::kFailedPrecondition, error.message, "", "HandlerError", error.source};
     outcome.trace = error.trace;
     // The log has the traceback too; the call's own tail does not, its answer shows it apart.
     const auto& lines = error.trace.empty() ? std::vector<std::string>{error.message} : error.trace;
@@ -539,7 +577,8 @@ class Engine::Impl {
   void OnGone(int64_t id) {
     const auto it = calls_.find(id);
     if (it == calls_.end() || it->second->answered) return;
-    AnswerEarly(*it->second, MakeError(Code::kCancelled, "Timeout", "the caller has gone; the call was ended"));
+    AnswerEarly(*it->second,
+                MakeError(Code::kCancelled, "Timeout", "the caller has gone; the call was ended"));
   }
 
   void FailAll(const base::Error& error) {
@@ -550,21 +589,28 @@ class Engine::Impl {
     }
   }
 
-  // After a kill of ours: all that is left has been answered, but for a call that was caught up in it.
+  // After a kill of ours: all that is left has been answered, but for a call that was caught up in
+  // it.
   void DropCalls() {
-    FailAll(MakeError(Code::kInternal, "ReplicaDied", "the replica was ended because another of its calls could not be"));
+    FailAll(MakeError(Code::kInternal, "ReplicaDied",
+                      "the replica was ended because another of its calls could not be"));
   }
 
-  // --------------------------------------------------------------------------------------------------------------- timers
+  // ---------------------------------------------------------------------------------------------------------------
+  // timers
 
   void Timers() {
     const auto now = clock_.Steady();
     for (auto& [id, call] : calls_) {
       if (call->answered || now < call->deadline) continue;
-      const std::string seconds = fmt::format("{:g}", static_cast<double>(options_.timeout.count()) / 1000);
-      log_.Write("system", call->in.request_id, fmt::format("the call was ended after timeout_sec = {}", seconds));
-      AnswerEarly(*call, MakeError(Code::kDeadlineExceeded, "Timeout",
-                                   fmt::format("the call did not end within timeout_sec = {} and was ended", seconds)));
+      const std::string seconds =
+          fmt::format("{:g}", static_cast<double>(options_.timeout.count()) / 1000);
+      log_.Write("system", call->in.request_id,
+                 fmt::format("the call was ended after timeout_sec = {}", seconds));
+      AnswerEarly(
+          *call, MakeError(Code::kDeadlineExceeded, "Timeout",
+                           fmt::format("the call did not end within timeout_sec = {} and was ended",
+                                       seconds)));
     }
     KillWhatDoesNotEnd(now);
     for (auto it = waiting_.begin(); it != waiting_.end();) {
@@ -584,14 +630,16 @@ class Engine::Impl {
     for (auto& [id, call] : calls_) call->stuck = call->kill_at && now >= *call->kill_at;
     const auto stuck = [](const auto& c) { return c.second->stuck; };
     if (std::none_of(calls_.begin(), calls_.end(), stuck)) return;
-    if (!std::exchange(replace_, true)) System("a call did not end after its time was up; the process is replaced");
+    if (!std::exchange(replace_, true))
+      System("a call did not end after its time was up; the process is replaced");
     // Other calls of the process may run to their own ends first.
     if (!std::all_of(calls_.begin(), calls_.end(), stuck)) return;
     expected_exit_ = true;
     worker_->Kill();
   }
 
-  // ---------------------------------------------------------------------------------------------------------------- drain
+  // ----------------------------------------------------------------------------------------------------------------
+  // drain
 
   void StartDrain() {
     const Phase now = phase();
@@ -605,9 +653,11 @@ class Engine::Impl {
 
   void FinishDrain() {
     if (!calls_.empty()) {
-      System(fmt::format("{} calls did not end within the grace time of {} ms and were ended", calls_.size(), options_.grace.count()));
+      System(fmt::format("{} calls did not end within the grace time of {} ms and were ended",
+                         calls_.size(), options_.grace.count()));
     }
-    FailAll(MakeError(Code::kInternal, "ReplicaDied", "the replica was stopped; the call did not end within the grace time"));
+    FailAll(MakeError(Code::kInternal, "ReplicaDied",
+                      "the replica was stopped; the call did not end within the grace time"));
     End(kExitDrained);
   }
 
@@ -626,13 +676,13 @@ class Engine::Impl {
   std::string out_;
   LineSplitter out_lines_, err_lines_;
   bool frames_open_ = false, out_open_ = false, err_open_ = false;
-  bool worker_ready_ = false;    // this worker
-  bool was_ready_ = false;       // any worker
-  bool expected_exit_ = false;   // we killed it, or it told why it ends
-  bool replace_ = false;         // takes no more calls, is killed once it may be
+  bool worker_ready_ = false;   // this worker
+  bool was_ready_ = false;      // any worker
+  bool expected_exit_ = false;  // we killed it, or it told why it ends
+  bool replace_ = false;        // takes no more calls, is killed once it may be
   bool heap_exhausted_ = false, out_of_memory_ = false;
   std::optional<base::Error> init_error_;
-  std::string broken_;           // what was wrong with its frames
+  std::string broken_;  // what was wrong with its frames
   int64_t oom_before_ = 0;
   std::map<int64_t, std::unique_ptr<Call>> calls_;
   std::deque<Waiting> waiting_;
@@ -643,7 +693,8 @@ class Engine::Impl {
   std::thread thread_;  // last: all else exists before it starts
 };
 
-Engine::Engine(EngineOptions options, const base::Clock& clock) : impl_(std::make_unique<Impl>(std::move(options), clock)) {}
+Engine::Engine(EngineOptions options, const base::Clock& clock)
+    : impl_(std::make_unique<Impl>(std::move(options), clock)) {}
 Engine::~Engine() = default;
 void Engine::Submit(EngineCall call) { impl_->Submit(std::move(call)); }
 void Engine::Drain() { impl_->Drain(); }

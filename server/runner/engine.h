@@ -1,6 +1,7 @@
 #pragma once
 
-// The calls of one replica: admission, the worker process that runs them, their time, their logs, their end.
+// The calls of one replica: admission, the worker process that runs them, their time, their logs,
+// their end.
 
 #include <chrono>
 #include <cstdint>
@@ -19,23 +20,24 @@ namespace sless::runner {
 
 struct EngineOptions {
   std::string runtime;
-  std::string function;    ///< "namespace/name"
+  std::string function;  ///< "namespace/name"
   int64_t revision = 0;
   std::string entrypoint;
   int64_t concurrency = 1;
   int64_t memory_mb = 256;
   std::chrono::milliseconds timeout{60'000};
-  std::chrono::milliseconds grace{25'000};      ///< running calls of a drain end within it
-  std::chrono::milliseconds cancel_wait{500};   ///< from cancel to kill
-  std::chrono::milliseconds slot_wait{5'000};   ///< longest wait for a worker that is being replaced
+  std::chrono::milliseconds grace{25'000};     ///< running calls of a drain end within it
+  std::chrono::milliseconds cancel_wait{500};  ///< from cancel to kill
+  std::chrono::milliseconds slot_wait{5'000};  ///< longest wait for a worker that is being replaced
   WorkerOptions worker;
   int log_fd = 1;
-  int oom_fd = -1;         ///< memory.events (cgroup v2) or memory.oom_control (v1) of the replica; -1: none
+  int oom_fd =
+      -1;  ///< memory.events (cgroup v2) or memory.oom_control (v1) of the replica; -1: none
 };
 
 /// What became of a call. `error.reason` is a reason of docs/runner.md.
 struct Outcome {
-  std::string result_json;            ///< where there is no error
+  std::string result_json;  ///< where there is no error
   std::optional<base::Error> error;
   std::vector<std::string> trace;     ///< HandlerError: only frames of the function's own files
   std::vector<std::string> log_tail;  ///< last 30 lines of this call, oldest first
@@ -45,9 +47,9 @@ struct Outcome {
 struct EngineCall {
   std::string request_id;
   std::string source;
-  std::string event_json;                  ///< valid JSON
-  std::stop_token gone;                    ///< the caller has gone: the call is ended
-  std::function<void(Outcome)> done;       ///< once, from the engine's thread; must not block
+  std::string event_json;             ///< valid JSON
+  std::stop_token gone;               ///< the caller has gone: the call is ended
+  std::function<void(Outcome)> done;  ///< once, from the engine's thread; must not block
 };
 
 enum class Phase { kStarting, kReady, kStartFailed, kDraining, kEnded };
@@ -72,7 +74,8 @@ class Engine {
   ~Engine();
 
   void Submit(EngineCall call);
-  /// No new calls; running ones end within the grace time; then the engine ends with kExitDrained. Idempotent.
+  /// No new calls; running ones end within the grace time; then the engine ends with kExitDrained.
+  /// Idempotent.
   void Drain();
   Health health() const;
   /// Readable (poll) once the engine has ended; then exit_code() is meant.

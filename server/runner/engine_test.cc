@@ -84,15 +84,23 @@ class EngineTest : public testing::Test {
     std::ofstream(dir_ + "/code/" + file) << code;
     const bool node = runtime == "nodejs20";
     const std::string path = getenv("PATH");
-    const WorkerFacts facts{runtime, node ? base::FindProgram("node", path) : "/usr/bin/python3.11",
-                            std::string(SLESS_RUNTIMES) + "/" + runtime + (node ? "/worker.mjs" : "/worker.py"), dir_ + "/code", "",
-                            "handler.handle", options_.concurrency, options_.memory_mb};
+    const WorkerFacts facts{
+        runtime,
+        node ? base::FindProgram("node", path) : "/usr/bin/python3.11",
+        std::string(SLESS_RUNTIMES) + "/" + runtime + (node ? "/worker.mjs" : "/worker.py"),
+        dir_ + "/code",
+        "",
+        "handler.handle",
+        options_.concurrency,
+        options_.memory_mb};
     options_.runtime = runtime;
     options_.entrypoint = "handler.handle";
-    options_.worker = {WorkerCommand(facts).value(), {"PATH=/usr/bin:/bin", "HOME=/tmp"}, dir_ + "/code", 0, 0};
+    options_.worker = {
+        WorkerCommand(facts).value(), {"PATH=/usr/bin:/bin", "HOME=/tmp"}, dir_ + "/code", 0, 0};
     engine_ = std::make_unique<Engine>(options_, clock_);
     const auto until = clock_.Steady() + seconds(20);
-    while (engine_->health().phase == Phase::kStarting && clock_.Steady() < until) std::this_thread::sleep_for(milliseconds(5));
+    while (engine_->health().phase == Phase::kStarting && clock_.Steady() < until)
+      std::this_thread::sleep_for(milliseconds(5));
   }
   void Send(const std::string& id, const std::string& event, std::stop_token gone = {}) {
     engine_->Submit({id, "job", event, gone, answers_.For(id)});
@@ -101,7 +109,9 @@ class EngineTest : public testing::Test {
     Send(id, event);
     return answers_.Get(id);
   }
-  static std::string Reason(const Outcome& outcome) { return outcome.error ? outcome.error->reason : "OK"; }
+  static std::string Reason(const Outcome& outcome) {
+    return outcome.error ? outcome.error->reason : "OK";
+  }
   std::string Log() {
     std::ifstream in(dir_ + "/log");
     std::stringstream text;
@@ -110,7 +120,8 @@ class EngineTest : public testing::Test {
   }
   void UntilLog(const std::string& word) {
     const auto until = clock_.Steady() + seconds(10);
-    while (Log().find(word) == std::string::npos && clock_.Steady() < until) std::this_thread::sleep_for(milliseconds(5));
+    while (Log().find(word) == std::string::npos && clock_.Steady() < until)
+      std::this_thread::sleep_for(milliseconds(5));
   }
   bool Ended() {
     pollfd fd{engine_->ended_fd(), POLLIN, 0};
@@ -126,7 +137,9 @@ class EngineTest : public testing::Test {
 };
 
 TEST_F(EngineTest, PythonKeepsNumbersAndTellsItsContext) {
-  Python("def handle(event, context):\n  print('line')\n  return [event, context.function, context.revision, context.source, context.request_id]\n");
+  Python(
+      "def handle(event, context):\n  print('line')\n  return [event, context.function, "
+      "context.revision, context.source, context.request_id]\n");
   const Outcome outcome = Call("r1", "123456789012345678901234567890");
   EXPECT_EQ(outcome.result_json, R"([123456789012345678901234567890,"default/fn",7,"job","r1"])");
   EXPECT_THAT(outcome.log_tail, ElementsAre("line"));
@@ -140,7 +153,8 @@ TEST_F(EngineTest, AnErrorHasTypeFileLineAndOnlyOwnFrames) {
   EXPECT_THAT(outcome.error->message, HasSubstr("JSONDecodeError: "));
   EXPECT_EQ(outcome.error->source.file, "handler.py");
   EXPECT_EQ(outcome.error->source.line, 4);
-  EXPECT_THAT(testing::PrintToString(outcome.trace), AllOf(HasSubstr("json.loads('{')"), testing::Not(HasSubstr("decoder.py"))));
+  EXPECT_THAT(testing::PrintToString(outcome.trace),
+              AllOf(HasSubstr("json.loads('{')"), testing::Not(HasSubstr("decoder.py"))));
   EXPECT_THAT(outcome.log_tail, ElementsAre("before"));
   EXPECT_EQ(Reason(Call("r2", "1")), "HandlerError") << "the worker goes on";
 }
@@ -204,7 +218,8 @@ TEST_F(EngineTest, ATimeoutIsAnsweredInTimeAndTheReplicaGoesOn) {
   const auto begin = clock_.Steady();
   EXPECT_EQ(Reason(Call("1", R"("slow")")), "Timeout");
   EXPECT_LT(clock_.Steady() - begin, milliseconds(900));
-  EXPECT_EQ(Call("2", R"("next")").result_json, R"("next")") << "waits for the new worker instead of failing";
+  EXPECT_EQ(Call("2", R"("next")").result_json, R"("next")")
+      << "waits for the new worker instead of failing";
   EXPECT_THAT(Log(), HasSubstr("the process is replaced"));
 }
 
@@ -227,7 +242,9 @@ TEST_F(EngineTest, AFloodOfLinesDoesNotStopTheClock) {
 TEST_F(EngineTest, OtherCallsEndBeforeAStuckWorkerIsReplaced) {
   options_.timeout = milliseconds(700);
   options_.concurrency = 3;
-  Python("import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return event\n");
+  Python(
+      "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return "
+      "event\n");
   Send("stuck", "60");
   UntilLog("begin 60");
   std::this_thread::sleep_for(milliseconds(400));
@@ -239,7 +256,9 @@ TEST_F(EngineTest, OtherCallsEndBeforeAStuckWorkerIsReplaced) {
 
 TEST_F(EngineTest, MoreCallsThanConcurrencyAreBusy) {
   options_.concurrency = 2;
-  Python("import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return event\n");
+  Python(
+      "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return "
+      "event\n");
   Send("1", "0.5");
   Send("2", "0.5");
   UntilLog("begin 0.5");
@@ -250,17 +269,23 @@ TEST_F(EngineTest, MoreCallsThanConcurrencyAreBusy) {
 
 TEST_F(EngineTest, AsyncCallsRunAtOnceWithTheirOwnLogs) {
   options_.concurrency = 20;
-  Python("import asyncio\nasync def handle(event):\n  print('begin', event)\n  await asyncio.sleep(.3)\n  print('end', event)\n  return event\n");
+  Python(
+      "import asyncio\nasync def handle(event):\n  print('begin', event)\n  await "
+      "asyncio.sleep(.3)\n  print('end', event)\n  return event\n");
   const auto begin = clock_.Steady();
   for (int i = 0; i < 20; ++i) Send(std::to_string(i), std::to_string(i));
   for (int i = 0; i < 20; ++i) {
-    EXPECT_THAT(answers_.Get(std::to_string(i)).log_tail, ElementsAre("begin " + std::to_string(i), "end " + std::to_string(i)));
+    EXPECT_THAT(answers_.Get(std::to_string(i)).log_tail,
+                ElementsAre("begin " + std::to_string(i), "end " + std::to_string(i)));
   }
   EXPECT_LT(clock_.Steady() - begin, seconds(3));
 }
 
 TEST_F(EngineTest, ACallerThatLeavesEndsItsCall) {
-  Python("import asyncio\nasync def handle(event):\n  print('begin')\n  try:\n    await asyncio.sleep(event)\n  except asyncio.CancelledError:\n    print('cancelled')\n    raise\n");
+  Python(
+      "import asyncio\nasync def handle(event):\n  print('begin')\n  try:\n    await "
+      "asyncio.sleep(event)\n  except asyncio.CancelledError:\n    print('cancelled')\n    "
+      "raise\n");
   std::stop_source gone;
   Send("1", "60", gone.get_token());
   UntilLog("begin");
@@ -273,7 +298,9 @@ TEST_F(EngineTest, ACallerThatLeavesEndsItsCall) {
 
 TEST_F(EngineTest, DeathFailsTheRunningCallsAndEndsTheEngine) {
   options_.concurrency = 2;
-  Python("import os, time\ndef handle(event):\n  print('begin', event)\n  if event: time.sleep(event)\n  os._exit(9)\n");
+  Python(
+      "import os, time\ndef handle(event):\n  print('begin', event)\n  if event: "
+      "time.sleep(event)\n  os._exit(9)\n");
   Send("1", "30");
   UntilLog("begin 30");
   const Outcome outcome = Call("2", "0");
@@ -302,7 +329,8 @@ TEST_F(EngineTest, LoadFailuresAreKeptForTheProbe) {
 TEST_F(EngineTest, ACrashWhileLoadingSaysSo) {
   Python("import os\nprint('loading')\nos._exit(4)\n");
   ASSERT_EQ(engine_->health().phase, Phase::kStartFailed);
-  EXPECT_THAT(engine_->health().failure->message, HasSubstr("ended with exit code 4 while it loaded handler"));
+  EXPECT_THAT(engine_->health().failure->message,
+              HasSubstr("ended with exit code 4 while it loaded handler"));
   EXPECT_THAT(engine_->health().failure->source.log_tail, Contains("loading"));
 }
 
@@ -314,7 +342,8 @@ TEST_F(EngineTest, NodeTellsWhereASyntaxErrorIs) {
 }
 
 TEST_F(EngineTest, ADrainEndsRunningCallsAndRefusesNewOnes) {
-  Python("import time\ndef handle(event):\n  print('begin')\n  time.sleep(event)\n  return event\n");
+  Python(
+      "import time\ndef handle(event):\n  print('begin')\n  time.sleep(event)\n  return event\n");
   Send("1", "0.5");
   UntilLog("begin");
   engine_->Drain();

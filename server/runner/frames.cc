@@ -31,8 +31,9 @@ base::Result<std::optional<Frame>> FrameReader::Next() {
   if (have.size() < 8) return std::optional<Frame>();
   const size_t head = ReadLength(have), payload = ReadLength(have.substr(4));
   if (head + payload > kMaxFrame) {
-    return base::Err(base::Code::kInvalidArgument,
-                     fmt::format("a frame of {} bytes, at most {} are allowed", head + payload, kMaxFrame));
+    return base::Err(
+        base::Code::kInvalidArgument,
+        fmt::format("a frame of {} bytes, at most {} are allowed", head + payload, kMaxFrame));
   }
   if (have.size() < 8 + head + payload) return std::optional<Frame>();
   Frame frame{std::string(have.substr(8, head)), std::string(have.substr(8 + head, payload))};

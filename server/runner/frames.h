@@ -24,7 +24,8 @@ std::string EncodeFrame(std::string_view head, std::string_view payload);
 class FrameReader {
  public:
   void Feed(std::string_view bytes) { buffer_.append(bytes); }
-  /// The next whole frame, nullopt if there is none yet. Error: kInvalidArgument, a frame above kMaxFrame: the stream is broken.
+  /// The next whole frame, nullopt if there is none yet. Error: kInvalidArgument, a frame above
+  /// kMaxFrame: the stream is broken.
   base::Result<std::optional<Frame>> Next();
 
  private:

@@ -17,7 +17,8 @@ using nlohmann::json;
 
 std::string Lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return out;
 }
 
@@ -69,7 +70,8 @@ void AddQuery(const std::string& query, json& event) {
       if (part.empty()) continue;
       const size_t equals = part.find('=');
       const std::string name = QueryText(part.substr(0, equals));
-      const std::string value = equals == std::string::npos ? "" : QueryText(part.substr(equals + 1));
+      const std::string value =
+          equals == std::string::npos ? "" : QueryText(part.substr(equals + 1));
       single[name] = value;
       if (!multi.contains(name)) multi[name] = json::array();
       multi[name].push_back(value);
@@ -94,18 +96,21 @@ bool IsToken(std::string_view name) {
 }
 
 tl::unexpected<base::Error> Wrong(std::string message) {
-  return base::Err(Code::kFailedPrecondition, "the handler's answer: " + std::move(message), "", "HandlerError");
+  return base::Err(Code::kFailedPrecondition, "the handler's answer: " + std::move(message), "",
+                   "HandlerError");
 }
 
 base::Status AddHeader(http::Response& response, const std::string& name, const json& value) {
-  if (!IsToken(name)) return Wrong(fmt::format("{} is no name of a header", json(name).dump(-1, ' ', true)));
+  if (!IsToken(name))
+    return Wrong(fmt::format("{} is no name of a header", json(name).dump(-1, ' ', true)));
   std::string text;
   if (value.is_string()) {
     text = value.get<std::string>();
   } else if (value.is_number() || value.is_boolean()) {
     text = base::DumpJson(value);
   } else {
-    return Wrong(fmt::format("header \"{}\" is of type {}, want a string", name, value.type_name()));
+    return Wrong(
+        fmt::format("header \"{}\" is of type {}, want a string", name, value.type_name()));
   }
   for (const unsigned char c : text) {
     if ((c < 0x20 && c != '\t') || c == 0x7f) {
@@ -113,10 +118,13 @@ base::Status AddHeader(http::Response& response, const std::string& name, const 
     }
   }
   // The length and the connection are ours to manage.
-  static constexpr std::array<std::string_view, 9> kOurs{"connection", "content-length",     "keep-alive", "proxy-authenticate", "te",
-                                                         "trailer",    "transfer-encoding", "upgrade",    "date"};
+  static constexpr std::array<std::string_view, 9> kOurs{
+      "connection",        "content-length", "keep-alive", "proxy-authenticate", "te", "trailer",
+      "transfer-encoding", "upgrade",        "date"};
   const std::string lower = Lower(name);
-  if (Internal(lower) || lower == "x-request-id" || std::find(kOurs.begin(), kOurs.end(), lower) != kOurs.end()) return base::Ok();
+  if (Internal(lower) || lower == "x-request-id" ||
+      std::find(kOurs.begin(), kOurs.end(), lower) != kOurs.end())
+    return base::Ok();
   response.headers.Add(name, text);
   return base::Ok();
 }
@@ -124,7 +132,8 @@ base::Status AddHeader(http::Response& response, const std::string& name, const 
 base::Status AddHeaderMap(http::Response& response, const json& answer, const char* member) {
   const auto it = answer.find(member);
   if (it == answer.end() || it->is_null()) return base::Ok();
-  if (!it->is_object()) return Wrong(fmt::format("{} is of type {}, want an object", member, it->type_name()));
+  if (!it->is_object())
+    return Wrong(fmt::format("{} is of type {}, want an object", member, it->type_name()));
   for (const auto& [name, value] : it->items()) {
     if (!value.is_array()) {
       RETURN_IF_ERROR(AddHeader(response, name, value));
@@ -144,7 +153,8 @@ base::Status SetBody(http::Response& response, const json& answer) {
   const auto body = answer.find("body");
   if (body == answer.end() || body->is_null()) return base::Ok();
   if (!body->is_string()) {
-    if (base64) return Wrong(fmt::format("body is of type {}, want a string of base64", body->type_name()));
+    if (base64)
+      return Wrong(fmt::format("body is of type {}, want a string of base64", body->type_name()));
     response.body = base::DumpJson(*body);
     return base::Ok();
   }
@@ -163,7 +173,8 @@ base::Result<http::Response> Described(const json& answer) {
   if (!status.is_number_integer()) {
     return Wrong(fmt::format("statusCode is of type {}, want a whole number", status.type_name()));
   }
-  if (status < 200 || status > 599) return Wrong(fmt::format("statusCode is {}, want 200 to 599", status.dump()));
+  if (status < 200 || status > 599)
+    return Wrong(fmt::format("statusCode is {}, want 200 to 599", status.dump()));
   response.status = status.get<int>();
   RETURN_IF_ERROR(AddHeaderMap(response, answer, "multiValueHeaders"));
   http::Response more;
@@ -178,7 +189,8 @@ base::Result<http::Response> Described(const json& answer) {
   }
   RETURN_IF_ERROR(SetBody(response, answer));
   if (response.status == 204 || response.status == 304) response.body.clear();
-  if (!response.body.empty() && !response.headers.Has("Content-Type")) response.headers.Set("Content-Type", "application/json");
+  if (!response.body.empty() && !response.headers.Has("Content-Type"))
+    response.headers.Set("Content-Type", "application/json");
   return response;
 }
 
@@ -193,12 +205,17 @@ std::string HttpEvent(const http::Request& request, base::TimePoint now) {
   const std::string protocol = request.http11 ? "HTTP/1.1" : "HTTP/1.0";
   const bool text = base::IsUtf8(request.body);
 
-  json event{{"httpMethod", request.method}, {"path", path}, {"rawPath", HeaderText(raw)}, {"isBase64Encoded", !text}};
-  event["body"] = request.body.empty() ? json(nullptr) : json(text ? request.body : base::Base64Encode(request.body));
+  json event{{"httpMethod", request.method},
+             {"path", path},
+             {"rawPath", HeaderText(raw)},
+             {"isBase64Encoded", !text}};
+  event["body"] = request.body.empty()
+                      ? json(nullptr)
+                      : json(text ? request.body : base::Base64Encode(request.body));
   AddHeaders(request, event);
   AddQuery(request.query, event);
-  const std::string host =
-      HeaderText(request.headers.Get(request.headers.Has("X-Forwarded-Host") ? "X-Forwarded-Host" : "Host"));
+  const std::string host = HeaderText(
+      request.headers.Get(request.headers.Has("X-Forwarded-Host") ? "X-Forwarded-Host" : "Host"));
   event["requestContext"] = {
       {"requestId", request.request_id},
       {"stage", "$default"},
@@ -207,17 +224,24 @@ std::string HttpEvent(const http::Request& request, base::TimePoint now) {
       {"protocol", protocol},
       {"domainName", host},
       {"requestTime", base::FormatTime(now)},
-      {"requestTimeEpoch", std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count()},
+      {"requestTimeEpoch",
+       std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count()},
       {"identity", {{"sourceIp", source}, {"userAgent", agent}}},
       {"http",
-       {{"method", request.method}, {"path", path}, {"protocol", protocol}, {"sourceIp", source}, {"userAgent", agent}}},
+       {{"method", request.method},
+        {"path", path},
+        {"protocol", protocol},
+        {"sourceIp", source},
+        {"userAgent", agent}}},
   };
   return base::DumpJson(event);
 }
 
 base::Result<http::Response> HttpAnswer(std::string_view result_json) {
-  // Only an object can describe an answer; what does not is passed on byte for byte, so that numbers keep their digits.
-  if (result_json.substr(0, 1) == "{" && result_json.find("\"statusCode\"") != std::string_view::npos) {
+  // Only an object can describe an answer; what does not is passed on byte for byte, so that
+  // numbers keep their digits.
+  if (result_json.substr(0, 1) == "{" &&
+      result_json.find("\"statusCode\"") != std::string_view::npos) {
     auto answer = base::ParseJson(result_json);
     if (!answer) return Wrong(answer.error().message);
     if (answer->contains("statusCode")) return Described(*answer);

@@ -14,8 +14,9 @@ namespace sless::runner {
 /// The event of a request that came in at /http/…; JSON text.
 std::string HttpEvent(const http::Request& request, base::TimePoint now);
 
-/// The HTTP answer of a handler's result. An object with "statusCode" describes the answer, any other JSON is the answer.
-/// Error: kFailedPrecondition, reason HandlerError: the description is wrong; the message says which part of it.
+/// The HTTP answer of a handler's result. An object with "statusCode" describes the answer, any
+/// other JSON is the answer. Error: kFailedPrecondition, reason HandlerError: the description is
+/// wrong; the message says which part of it.
 base::Result<http::Response> HttpAnswer(std::string_view result_json);
 
 }  // namespace sless::runner

@@ -55,16 +55,19 @@ base::Status CheckJson(std::string_view text) {
   if (json::sax_parse(text.begin(), text.end(), &checker)) return base::Ok();
   using base::Code;
   if (checker.too_deep) {
-    return base::Err(Code::kInvalidArgument, fmt::format("JSON is nested deeper than {} levels", base::kMaxJsonDepth));
+    return base::Err(Code::kInvalidArgument,
+                     fmt::format("JSON is nested deeper than {} levels", base::kMaxJsonDepth));
   }
-  if (checker.out_of_range) return base::Err(Code::kInvalidArgument, "JSON has a number out of range");
+  if (checker.out_of_range)
+    return base::Err(Code::kInvalidArgument, "JSON has a number out of range");
   if (text.empty()) return base::Err(Code::kInvalidArgument, "want JSON, found an empty text");
   const size_t at = std::min(checker.position == 0 ? 0 : checker.position - 1, text.size());
   const std::string_view before = text.substr(0, at);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const size_t newline = before.rfind('\n');
   const size_t column = at - (newline == std::string_view::npos ? 0 : newline + 1) + 1;
-  return base::Err(Code::kInvalidArgument, fmt::format("not valid JSON at line {}, column {}", line, column));
+  return base::Err(Code::kInvalidArgument,
+                   fmt::format("not valid JSON at line {}, column {}", line, column));
 }
 
 }  // namespace sless::runner

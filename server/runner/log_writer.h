@@ -17,8 +17,8 @@ class LogWriter {
   LogWriter(int fd, const base::Clock& clock) : fd_(fd), clock_(clock) {}
   /// `stream` is stdout, stderr or system. Held until Flush, or 64 KiB.
   void Write(std::string_view stream, std::string_view request_id, std::string_view line);
-  /// Blocks until the reader took it: a function that prints more than the server can keep up with waits. A reader that has gone
-  /// is no error, the runner ends soon.
+  /// Blocks until the reader took it: a function that prints more than the server can keep up with
+  /// waits. A reader that has gone is no error, the runner ends soon.
   void Flush();
 
  private:

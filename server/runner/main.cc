@@ -43,24 +43,41 @@ struct Flags {
 };
 
 void AddFlags(CLI::App& app, Flags& flags) {
-  app.add_option("--listen", flags.listen, "HOST:PORT, unix:/path, or fd:N for a listening socket that is passed in")->capture_default_str();
+  app.add_option("--listen", flags.listen,
+                 "HOST:PORT, unix:/path, or fd:N for a listening socket that is passed in")
+      ->capture_default_str();
   app.add_option("--runtime", flags.facts.runtime, "python3.11 or nodejs20")->required();
   app.add_option("--worker", flags.facts.worker, "file of the language worker")->required();
   app.add_option("--interpreter", flags.facts.interpreter, "path of the interpreter")->required();
   app.add_option("--code", flags.facts.code, "folder of the function's code")->required();
   app.add_option("--deps", flags.facts.deps, "folder of its dependencies");
   app.add_option("--entrypoint", flags.facts.entrypoint, "file.function")->required();
-  app.add_option("--concurrency", flags.facts.concurrency, "calls at once")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--timeout-sec", flags.timeout_sec, "longest time of one call")->check(CLI::Range(0.001, 86400.0))->capture_default_str();
-  app.add_option("--memory-mb", flags.facts.memory_mb, "memory of the function, for its context and its heap")->capture_default_str();
+  app.add_option("--concurrency", flags.facts.concurrency, "calls at once")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--timeout-sec", flags.timeout_sec, "longest time of one call")
+      ->check(CLI::Range(0.001, 86400.0))
+      ->capture_default_str();
+  app.add_option("--memory-mb", flags.facts.memory_mb,
+                 "memory of the function, for its context and its heap")
+      ->capture_default_str();
   app.add_option("--function", flags.function, "namespace/name")->capture_default_str();
   app.add_option("--revision", flags.revision, "number of the revision")->capture_default_str();
-  app.add_option("--grace-sec", flags.grace_sec, "running calls end within it when the runner stops")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
-  app.add_option("--env-fd", flags.env_fd, "descriptor with the function's environment, NAME=value, each ended by NUL; without it: the runner's own");
-  app.add_option("--oom-fd", flags.oom_fd, "descriptor of memory.events or memory.oom_control of the replica's cgroup");
-  app.add_option("--data-limit-mb", flags.data_limit_mb, "RLIMIT_DATA of the worker, where no cgroup limits its memory");
-  app.add_option("--process-limit", flags.process_limit, "RLIMIT_NPROC of the worker: processes and threads");
-  app.add_flag("--drain-on-eof", flags.drain_on_eof, "stop as for SIGTERM once standard input is closed");
+  app.add_option("--grace-sec", flags.grace_sec,
+                 "running calls end within it when the runner stops")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  app.add_option("--env-fd", flags.env_fd,
+                 "descriptor with the function's environment, NAME=value, each ended by NUL; "
+                 "without it: the runner's own");
+  app.add_option("--oom-fd", flags.oom_fd,
+                 "descriptor of memory.events or memory.oom_control of the replica's cgroup");
+  app.add_option("--data-limit-mb", flags.data_limit_mb,
+                 "RLIMIT_DATA of the worker, where no cgroup limits its memory");
+  app.add_option("--process-limit", flags.process_limit,
+                 "RLIMIT_NPROC of the worker: processes and threads");
+  app.add_flag("--drain-on-eof", flags.drain_on_eof,
+               "stop as for SIGTERM once standard input is closed");
   app.set_version_flag("--version", "sless-runner " SLESS_VERSION);
 }
 
@@ -68,7 +85,8 @@ std::map<std::string, std::string> ReadEnvironment(int fd) {
   std::map<std::string, std::string> out;
   const auto add = [&](std::string_view word) {
     const size_t equals = word.find('=');
-    if (equals != std::string_view::npos && equals > 0) out[std::string(word.substr(0, equals))] = word.substr(equals + 1);
+    if (equals != std::string_view::npos && equals > 0)
+      out[std::string(word.substr(0, equals))] = word.substr(equals + 1);
   };
   if (fd < 0) {
     for (char** word = environ; *word != nullptr; ++word) add(*word);
@@ -84,13 +102,18 @@ std::map<std::string, std::string> ReadEnvironment(int fd) {
   return out;
 }
 
-/// The worker's environment: the function's own over plain defaults, under facts that it cannot change.
+/// The worker's environment: the function's own over plain defaults, under facts that it cannot
+/// change.
 std::vector<std::string> WorkerEnvironment(const Flags& flags) {
-  std::map<std::string, std::string> env{{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", "/tmp"}, {"LANG", "C.UTF-8"}, {"TZ", "UTC"}};
+  std::map<std::string, std::string> env{{"PATH", "/usr/local/bin:/usr/bin:/bin"},
+                                         {"HOME", "/tmp"},
+                                         {"LANG", "C.UTF-8"},
+                                         {"TZ", "UTC"}};
   for (auto& [name, value] : ReadEnvironment(flags.env_fd)) env[name] = value;
   const size_t slash = flags.function.find('/');
   env["SLESS_NAMESPACE"] = flags.function.substr(0, slash);
-  env["SLESS_FUNCTION"] = slash == std::string::npos ? flags.function : flags.function.substr(slash + 1);
+  env["SLESS_FUNCTION"] =
+      slash == std::string::npos ? flags.function : flags.function.substr(slash + 1);
   env["SLESS_REVISION"] = fmt::format("{}", flags.revision);
   env["SLESS_RUNTIME"] = flags.facts.runtime;
   env["SLESS_MEMORY_MB"] = fmt::format("{}", flags.facts.memory_mb);
@@ -100,7 +123,9 @@ std::vector<std::string> WorkerEnvironment(const Flags& flags) {
   return out;
 }
 
-std::chrono::milliseconds Millis(double seconds) { return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)); }
+std::chrono::milliseconds Millis(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
 
 int SignalFd() {
   sigset_t set;
@@ -114,7 +139,8 @@ int SignalFd() {
 /// Until the engine has ended: turns signals and the end of standard input into a drain.
 void Supervise(Engine& engine, int signals, bool drain_on_eof) {
   for (bool watch_input = drain_on_eof;;) {
-    pollfd fds[3] = {{engine.ended_fd(), POLLIN, 0}, {signals, POLLIN, 0}, {watch_input ? 0 : -1, POLLIN, 0}};
+    pollfd fds[3] = {
+        {engine.ended_fd(), POLLIN, 0}, {signals, POLLIN, 0}, {watch_input ? 0 : -1, POLLIN, 0}};
     if (poll(fds, 3, -1) < 0) continue;
     if (fds[0].revents != 0) return;
     if (fds[1].revents != 0) {
@@ -145,7 +171,9 @@ int Run(const Flags& flags) {
   const base::SystemClock clock;
   WorkerFacts facts = flags.facts;
   for (std::string* path : {&facts.worker, &facts.code, &facts.deps}) {
-    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal();  // the worker starts in the code's folder
+    if (!path->empty())
+      *path = std::filesystem::absolute(*path)
+                  .lexically_normal();  // the worker starts in the code's folder
   }
   auto command = WorkerCommand(facts);
   if (!command) return Fail(command.error());
@@ -160,8 +188,8 @@ int Run(const Flags& flags) {
   options.timeout = Millis(flags.timeout_sec);
   options.grace = Millis(flags.grace_sec);
   options.oom_fd = flags.oom_fd;
-  options.worker = {std::move(*command), WorkerEnvironment(flags), facts.code, flags.data_limit_mb * 1024 * 1024,
-                    flags.process_limit};
+  options.worker = {std::move(*command), WorkerEnvironment(flags), facts.code,
+                    flags.data_limit_mb * 1024 * 1024, flags.process_limit};
   Engine engine(options, clock);
 
   base::JsonLogger log(2, base::Level::kError, base::JsonLogger::Keys::kPlain, "runner");

@@ -1,6 +1,7 @@
 #pragma once
 
-// How the worker of each runtime is started. One more language: one more row here and a folder in server/runtimes.
+// How the worker of each runtime is started. One more language: one more row here and a folder in
+// server/runtimes.
 
 #include <cstdint>
 #include <string>
@@ -15,7 +16,7 @@ struct WorkerFacts {
   std::string interpreter;  ///< path or name
   std::string worker;       ///< path of the worker's file
   std::string code;
-  std::string deps;         ///< "" if none
+  std::string deps;  ///< "" if none
   std::string entrypoint;
   int64_t concurrency = 1;
   int64_t memory_mb = 256;

@@ -26,13 +26,15 @@ Response ErrorAnswer(const base::Error& error, int status) {
   return response;
 }
 
-// As in a terminal: what was printed, then the traceback. The end of the traceback tells most; the log has what is left of the 30 lines.
+// As in a terminal: what was printed, then the traceback. The end of the traceback tells most; the
+// log has what is left of the 30 lines.
 std::vector<std::string> Tail(const Outcome& outcome) {
   std::vector<std::string> lines = outcome.trace;
   if (lines.size() > 24) lines.erase(lines.begin() + 1, lines.end() - 23);
   const size_t room = kTail - std::min(kTail, lines.size());
   const size_t from = outcome.log_tail.size() - std::min(room, outcome.log_tail.size());
-  lines.insert(lines.begin(), outcome.log_tail.begin() + static_cast<std::ptrdiff_t>(from), outcome.log_tail.end());
+  lines.insert(lines.begin(), outcome.log_tail.begin() + static_cast<std::ptrdiff_t>(from),
+               outcome.log_tail.end());
   return lines;
 }
 
@@ -42,8 +44,9 @@ Response EventAnswer(const Outcome& outcome) {
     error.source.log_tail = Tail(outcome);
     return ErrorAnswer(error, api::HttpStatus(error.code));
   }
-  const nlohmann::ordered_json body{
-      {"resultJson", outcome.result_json}, {"logTail", outcome.log_tail}, {"durationMs", outcome.duration_ms}};
+  const nlohmann::ordered_json body{{"resultJson", outcome.result_json},
+                                    {"logTail", outcome.log_tail},
+                                    {"durationMs", outcome.duration_ms}};
   return Response::Json(200, body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -51,9 +54,13 @@ Response EventAnswer(const Outcome& outcome) {
 Response PublicError(const base::Error& error, const std::string& request_id) {
   base::Error shown{error.code, error.message, "", error.reason, {}};
   if (error.reason == "HandlerError") {
-    shown.message = fmt::format("the function failed; its log has the reason under request id {}", request_id);
+    shown.message =
+        fmt::format("the function failed; its log has the reason under request id {}", request_id);
   } else if (error.reason == "ReplicaDied") {
-    shown.message = fmt::format("the function's process ended in the middle of the call; its log has the reason (request id {})", request_id);
+    shown.message = fmt::format(
+        "the function's process ended in the middle of the call; its log has the reason (request "
+        "id {})",
+        request_id);
   }
   const bool bad_gateway = error.reason == "HandlerError" || error.reason == "ReplicaDied";
   return ErrorAnswer(shown, bad_gateway ? 502 : api::HttpStatus(error.code));
@@ -62,15 +69,18 @@ Response PublicError(const base::Error& error, const std::string& request_id) {
 Response HttpOutcome(const Outcome& outcome, const std::string& request_id) {
   if (outcome.error) return PublicError(*outcome.error, request_id);
   auto answer = HttpAnswer(outcome.result_json);
-  // What is wrong with the form of an answer names no secret, and its author is the one who looks at it first.
+  // What is wrong with the form of an answer names no secret, and its author is the one who looks
+  // at it first.
   if (!answer) return ErrorAnswer(answer.error(), 502);
   return std::move(*answer);
 }
 
 base::Status CheckSize(const Request& request) {
   if (request.body.size() <= kMaxEvent) return base::Ok();
-  return base::Err(Code::kTooLarge,
-                   fmt::format("the body has {} bytes, at most {} are allowed", request.body.size(), kMaxEvent), "", "TooLarge");
+  return base::Err(
+      Code::kTooLarge,
+      fmt::format("the body has {} bytes, at most {} are allowed", request.body.size(), kMaxEvent),
+      "", "TooLarge");
 }
 
 std::string Source(const Request& request, std::string_view fallback) {
@@ -86,15 +96,16 @@ void OnEvent(Engine& engine, Request request, Responder respond) {
     error.reason = "BadRequest";
     return respond(ErrorAnswer(error, 400));
   }
-  engine.Submit({request.request_id, Source(request, "invoke"), std::move(request.body), request.gone,
-                 [respond](Outcome outcome) { respond(EventAnswer(outcome)); }});
+  engine.Submit({request.request_id, Source(request, "invoke"), std::move(request.body),
+                 request.gone, [respond](Outcome outcome) { respond(EventAnswer(outcome)); }});
 }
 
 void OnHttp(Engine& engine, const base::Clock& clock, Request request, Responder respond) {
   if (const auto fits = CheckSize(request); !fits) return respond(ErrorAnswer(fits.error(), 413));
   std::string event = HttpEvent(request, clock.Now());
-  engine.Submit({request.request_id, Source(request, "http"), std::move(event), request.gone,
-                 [respond, id = request.request_id](Outcome outcome) { respond(HttpOutcome(outcome, id)); }});
+  engine.Submit(
+      {request.request_id, Source(request, "http"), std::move(event), request.gone,
+       [respond, id = request.request_id](Outcome outcome) { respond(HttpOutcome(outcome, id)); }});
 }
 
 Response Healthz(const Engine& engine) {
@@ -122,10 +133,14 @@ http::Router MakeRouter(Engine& engine, const base::Clock& clock) {
   options.max_body = kMaxEvent + 1024 * 1024;
   options.quiet = true;
   router.AddDeferred(
-      "GET", "/healthz", [&engine](Request, Responder respond) { respond(Healthz(engine)); }, options);
+      "GET", "/healthz", [&engine](Request, Responder respond) { respond(Healthz(engine)); },
+      options);
   router.AddDeferred(
       "POST", "/event",
-      [&engine](Request request, Responder respond) { OnEvent(engine, std::move(request), std::move(respond)); }, options);
+      [&engine](Request request, Responder respond) {
+        OnEvent(engine, std::move(request), std::move(respond));
+      },
+      options);
   const auto on_http = [&engine, &clock](Request request, Responder respond) {
     OnHttp(engine, clock, std::move(request), std::move(respond));
   };

@@ -26,13 +26,15 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(FrameReader, CutsAStreamWhereverItIsCut) {
-  const std::string stream = EncodeFrame("{\"a\":1}", "") + EncodeFrame("{}", "payload") + EncodeFrame("", "");
+  const std::string stream =
+      EncodeFrame("{\"a\":1}", "") + EncodeFrame("{}", "payload") + EncodeFrame("", "");
   for (size_t piece = 1; piece < stream.size(); ++piece) {
     FrameReader reader;
     std::vector<std::string> found;
     for (size_t at = 0; at < stream.size(); at += piece) {
       reader.Feed(std::string_view(stream).substr(at, piece));
-      for (auto frame = reader.Next(); frame && *frame; frame = reader.Next()) found.push_back((*frame)->head + "|" + (*frame)->payload);
+      for (auto frame = reader.Next(); frame && *frame; frame = reader.Next())
+        found.push_back((*frame)->head + "|" + (*frame)->payload);
     }
     EXPECT_THAT(found, ElementsAre("{\"a\":1}|", "{}|payload", "|")) << piece;
   }
@@ -45,14 +47,17 @@ TEST(FrameReader, RefusesWhatIsTooLarge) {
 }
 
 TEST(CheckJson, AcceptsAndRefuses) {
-  for (const char* good : {"1", "\"x\"", "null", "[1,{\"a\":[]}]", " {} ", "123456789012345678901234567890", "1e300"}) {
+  for (const char* good : {"1", "\"x\"", "null", "[1,{\"a\":[]}]", " {} ",
+                           "123456789012345678901234567890", "1e300"}) {
     EXPECT_THAT(CheckJson(good), IsOk()) << good;
   }
-  for (const char* bad : {"", "{", "{bad", "[1,]", "1 2", "NaN", "'x'", "\"\xff\"", "\"\\ud800\"", "1e999"}) {
+  for (const char* bad :
+       {"", "{", "{bad", "[1,]", "1 2", "NaN", "'x'", "\"\xff\"", "\"\\ud800\"", "1e999"}) {
     EXPECT_THAT(CheckJson(bad), IsError(Code::kInvalidArgument, testing::_)) << bad;
   }
   EXPECT_THAT(CheckJson(std::string(100, '[') + std::string(100, ']')), IsOk());
-  EXPECT_THAT(CheckJson(std::string(5'000'000, '[')), IsError(Code::kInvalidArgument, HasSubstr("deeper")));
+  EXPECT_THAT(CheckJson(std::string(5'000'000, '[')),
+              IsError(Code::kInvalidArgument, HasSubstr("deeper")));
 }
 
 TEST(LineSplitter, CutsLongLines) {
@@ -66,7 +71,8 @@ TEST(LineSplitter, CutsLongLines) {
 }
 
 TEST(WorkerCommand, KnowsItsRuntimes) {
-  WorkerFacts facts{"python3.11", "/usr/bin/python3.11", "/w.py", "/code", "/deps", "handler.handle", 4, 128};
+  WorkerFacts facts{"python3.11", "/usr/bin/python3.11", "/w.py", "/code",
+                    "/deps",      "handler.handle",      4,       128};
   EXPECT_THAT(WorkerCommand(facts), IsOk());
   facts.runtime = "nodejs20";
   EXPECT_THAT(WorkerCommand(facts).value(), testing::Contains("--max-old-space-size=96"));
@@ -74,7 +80,9 @@ TEST(WorkerCommand, KnowsItsRuntimes) {
   EXPECT_THAT(WorkerCommand(facts), IsError(Code::kInvalidArgument, HasSubstr("ruby3")));
 }
 
-json EventOf(const http::Request& request) { return json::parse(HttpEvent(request, base::TimePoint(std::chrono::seconds(1)))); }
+json EventOf(const http::Request& request) {
+  return json::parse(HttpEvent(request, base::TimePoint(std::chrono::seconds(1))));
+}
 
 TEST(HttpEvent, HasTheShapeOfOtherClouds) {
   http::Request request;
@@ -130,8 +138,8 @@ TEST(HttpEvent, BytesAreBase64AndNothingIsNull) {
 struct AnswerCase {
   const char* name;
   const char* result;
-  int status;              // 0: an error
-  const char* body;        // or a part of the error
+  int status;        // 0: an error
+  const char* body;  // or a part of the error
   const char* type = "application/json";
 };
 class HttpAnswerTest : public testing::TestWithParam<AnswerCase> {};
@@ -152,29 +160,43 @@ INSTANTIATE_TEST_SUITE_P(
     Cases, HttpAnswerTest,
     testing::Values(
         AnswerCase{"Object", R"({"a":12345678901234567890})", 200, R"({"a":12345678901234567890})"},
-        AnswerCase{"String", R"("text")", 200, R"("text")"}, AnswerCase{"Null", "null", 200, "null"},
-        AnswerCase{"InnerStatusCode", R"({"a":{"statusCode":500}})", 200, R"({"a":{"statusCode":500}})"},
-        AnswerCase{"Described", R"({"statusCode":201,"body":"x","headers":{"content-type":"text/plain"}})", 201, "x", "text/plain"},
+        AnswerCase{"String", R"("text")", 200, R"("text")"},
+        AnswerCase{"Null", "null", 200, "null"},
+        AnswerCase{"InnerStatusCode", R"({"a":{"statusCode":500}})", 200,
+                   R"({"a":{"statusCode":500}})"},
+        AnswerCase{"Described",
+                   R"({"statusCode":201,"body":"x","headers":{"content-type":"text/plain"}})", 201,
+                   "x", "text/plain"},
         AnswerCase{"ObjectBody", R"({"statusCode":200,"body":{"a":1}})", 200, R"({"a":1})"},
-        AnswerCase{"Base64", R"({"statusCode":200,"body":"aGk=","isBase64Encoded":true})", 200, "hi"},
+        AnswerCase{"Base64", R"({"statusCode":200,"body":"aGk=","isBase64Encoded":true})", 200,
+                   "hi"},
         AnswerCase{"NoContent", R"({"statusCode":204,"body":"x"})", 204, "", ""},
         AnswerCase{"StatusTooLow", R"({"statusCode":99})", 0, "statusCode is 99"},
         AnswerCase{"StatusInformational", R"({"statusCode":101})", 0, "want 200 to 599"},
         AnswerCase{"StatusTooHigh", R"({"statusCode":600})", 0, "600"},
         AnswerCase{"StatusText", R"({"statusCode":"200"})", 0, "statusCode is of type string"},
         AnswerCase{"StatusFraction", R"({"statusCode":200.5})", 0, "want a whole number"},
-        AnswerCase{"HeaderNewline", R"({"statusCode":200,"headers":{"x":"a\r\nSet-Cookie: b"}})", 0, "control character"},
-        AnswerCase{"HeaderNul", "{\"statusCode\":200,\"headers\":{\"x\":\"a\\u0000\"}}", 0, "control character"},
-        AnswerCase{"HeaderName", R"({"statusCode":200,"headers":{"x y":"a"}})", 0, "no name of a header"},
-        AnswerCase{"HeaderObject", R"({"statusCode":200,"headers":{"x":{}}})", 0, "header \"x\" is of type object"},
-        AnswerCase{"HeadersList", R"({"statusCode":200,"headers":[]})", 0, "headers is of type array"},
-        AnswerCase{"BadBase64", R"({"statusCode":200,"body":"!","isBase64Encoded":true})", 0, "no base64"},
-        AnswerCase{"Base64OfObject", R"({"statusCode":200,"body":{},"isBase64Encoded":true})", 0, "want a string of base64"},
-        AnswerCase{"FlagText", R"({"statusCode":200,"isBase64Encoded":"yes"})", 0, "isBase64Encoded"}),
+        AnswerCase{"HeaderNewline", R"({"statusCode":200,"headers":{"x":"a\r\nSet-Cookie: b"}})", 0,
+                   "control character"},
+        AnswerCase{"HeaderNul", "{\"statusCode\":200,\"headers\":{\"x\":\"a\\u0000\"}}", 0,
+                   "control character"},
+        AnswerCase{"HeaderName", R"({"statusCode":200,"headers":{"x y":"a"}})", 0,
+                   "no name of a header"},
+        AnswerCase{"HeaderObject", R"({"statusCode":200,"headers":{"x":{}}})", 0,
+                   "header \"x\" is of type object"},
+        AnswerCase{"HeadersList", R"({"statusCode":200,"headers":[]})", 0,
+                   "headers is of type array"},
+        AnswerCase{"BadBase64", R"({"statusCode":200,"body":"!","isBase64Encoded":true})", 0,
+                   "no base64"},
+        AnswerCase{"Base64OfObject", R"({"statusCode":200,"body":{},"isBase64Encoded":true})", 0,
+                   "want a string of base64"},
+        AnswerCase{"FlagText", R"({"statusCode":200,"isBase64Encoded":"yes"})", 0,
+                   "isBase64Encoded"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(HttpAnswer, HeadersOfTheConnectionAndOfOursAreNotTheFunctions) {
-  const auto answer = HttpAnswer(R"({"statusCode":200,"headers":{"Content-Length":5,"Connection":"close","Transfer-Encoding":"chunked",
+  const auto answer = HttpAnswer(
+      R"({"statusCode":200,"headers":{"Content-Length":5,"Connection":"close","Transfer-Encoding":"chunked",
       "X-Sless-Error":"Draining","X-Request-Id":"z","x-mine":1,"ok":true},"multiValueHeaders":{"set-cookie":["a=1","b=2"]},"cookies":["c=3"]})");
   ASSERT_THAT(answer, IsOk());
   EXPECT_EQ(answer->headers.size(), 5u);

@@ -33,7 +33,8 @@ struct Pair {
   }
 };
 
-// When the replica's memory is used up, the function shall go and not the runner, which tells why. Best effort.
+// When the replica's memory is used up, the function shall go and not the runner, which tells why.
+// Best effort.
 void PreferAsVictim(int pid) {
   const int fd = open(fmt::format("/proc/{}/oom_score_adj", pid).c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;
@@ -46,7 +47,8 @@ void PreferAsVictim(int pid) {
 base::Result<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const WorkerOptions& options) {
   Pair frames, out, err;
   if (!frames.OpenSocket() || !out.OpenPipe() || !err.OpenPipe()) {
-    return base::Err(base::Code::kInternal, fmt::format("cannot open pipes to the worker: {}", std::strerror(errno)));
+    return base::Err(base::Code::kInternal,
+                     fmt::format("cannot open pipes to the worker: {}", std::strerror(errno)));
   }
   base::SpawnOptions spawn;
   spawn.command = options.command;
@@ -54,15 +56,18 @@ base::Result<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const WorkerOp
   spawn.directory = options.directory;
   spawn.fds = {{out.theirs, 1}, {err.theirs, 2}, {frames.theirs, 3}};
   spawn.no_new_privileges = true;
-  if (options.data_limit_bytes > 0) spawn.limits = {{RLIMIT_DATA, static_cast<uint64_t>(options.data_limit_bytes)}};
-  if (options.process_limit > 0) spawn.limits.emplace_back(RLIMIT_NPROC, static_cast<uint64_t>(options.process_limit));
+  if (options.data_limit_bytes > 0)
+    spawn.limits = {{RLIMIT_DATA, static_cast<uint64_t>(options.data_limit_bytes)}};
+  if (options.process_limit > 0)
+    spawn.limits.emplace_back(RLIMIT_NPROC, static_cast<uint64_t>(options.process_limit));
   auto worker = std::unique_ptr<WorkerProcess>(new WorkerProcess());
   ASSIGN_OR_RETURN(worker->child_, base::Spawn(spawn));
   PreferAsVictim(worker->child_.pid);
   worker->frames_ = std::exchange(frames.ours, -1);
   worker->out_ = std::exchange(out.ours, -1);
   worker->err_ = std::exchange(err.ours, -1);
-  for (const int fd : {worker->frames_, worker->out_, worker->err_}) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+  for (const int fd : {worker->frames_, worker->out_, worker->err_})
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   return worker;
 }
 

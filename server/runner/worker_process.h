@@ -18,10 +18,11 @@ struct WorkerOptions {
   std::vector<std::string> environment;  ///< "NAME=value"
   std::string directory;                 ///< where it starts
   int64_t data_limit_bytes = 0;          ///< RLIMIT_DATA, where no cgroup limits memory; 0: none
-  int64_t process_limit = 0;             ///< RLIMIT_NPROC, counted in the sandbox's user namespace; 0: none
+  int64_t process_limit = 0;  ///< RLIMIT_NPROC, counted in the sandbox's user namespace; 0: none
 };
 
-/// Thread safety: one thread at a time; that thread must live as long as the process (the kernel ends the process with it).
+/// Thread safety: one thread at a time; that thread must live as long as the process (the kernel
+/// ends the process with it).
 class WorkerProcess {
  public:
   /// Error: kInternal, it cannot be started; the message has the command's first word and why.
@@ -29,7 +30,8 @@ class WorkerProcess {
   /// Kills what still runs and waits for it.
   ~WorkerProcess();
 
-  /// Non-blocking ends: frames both ways, the worker's standard output and error, readiness of the process's end.
+  /// Non-blocking ends: frames both ways, the worker's standard output and error, readiness of the
+  /// process's end.
   int frames() const { return frames_; }
   int out() const { return out_; }
   int err() const { return err_; }

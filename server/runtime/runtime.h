@@ -25,10 +25,10 @@ struct RevisionKey {
 
 /// What a replica of a revision runs.
 struct ReplicaSpec {
-  std::string runtime;      ///< python3.11 | nodejs20
-  std::string entrypoint;   ///< file.function
-  std::string code_dir;     ///< read-only code layer
-  std::string deps_dir;     ///< read-only dependency layer, "" if none
+  std::string runtime;     ///< python3.11 | nodejs20
+  std::string entrypoint;  ///< file.function
+  std::string code_dir;    ///< read-only code layer
+  std::string deps_dir;    ///< read-only dependency layer, "" if none
   std::map<std::string, std::string> environment;
   int64_t memory_mb = 256;
   int64_t timeout_sec = 60;
@@ -39,31 +39,34 @@ struct ReplicaSpec {
 enum class ReplicaState { kStarting, kReady, kFailed, kStopping };
 
 struct Replica {
-  std::string id;                       ///< unique over all revisions and restarts of the server
+  std::string id;  ///< unique over all revisions and restarts of the server
   ReplicaState state = ReplicaState::kStarting;
-  std::string endpoint;                 ///< "unix:/path" or "host:port", where its runner takes HTTP; set once started
-  std::optional<api::Failure> failure;  ///< kFailed: why it did not start or died, with file, line and log tail
+  std::string
+      endpoint;  ///< "unix:/path" or "host:port", where its runner takes HTTP; set once started
+  std::optional<api::Failure>
+      failure;  ///< kFailed: why it did not start or died, with file, line and log tail
   int restarts = 0;
-  base::SteadyPoint next_start;         ///< kFailed: when it is started again (backoff)
+  base::SteadyPoint next_start;  ///< kFailed: when it is started again (backoff)
 };
 
 /// Runs the replicas of functions on one platform (local processes, a cluster).
 ///
 /// Thread safety: all methods may be called at the same time from any thread.
-/// All methods are idempotent: repeating a call with the same arguments changes nothing. None waits for a start or a drain.
+/// All methods are idempotent: repeating a call with the same arguments changes nothing. None waits
+/// for a start or a drain.
 class Runtime {
  public:
   virtual ~Runtime() = default;
 
-  /// Brings `revision` to `want` replicas (0 to 1000): starts missing ones, drains and stops what is too many. Replicas that die
-  /// are started again with backoff until `want` falls.
-  /// Errors: kInvalidArgument   this platform cannot run the spec; `field` says which part;
+  /// Brings `revision` to `want` replicas (0 to 1000): starts missing ones, drains and stops what
+  /// is too many. Replicas that die are started again with backoff until `want` falls. Errors:
+  /// kInvalidArgument   this platform cannot run the spec; `field` says which part;
   ///         kResourceExhausted no room now; retry after a change, not in a loop;
   ///         kUnavailable       platform not reachable; retry with backoff.
   virtual base::Status Ensure(const RevisionKey& revision, const ReplicaSpec& spec, int want) = 0;
 
-  /// Ensure for one replica less, where the caller knows which one has nothing to do: `idle_replica` is the one to drain and stop. A runtime
-  /// that cannot choose stops any.
+  /// Ensure for one replica less, where the caller knows which one has nothing to do:
+  /// `idle_replica` is the one to drain and stop. A runtime that cannot choose stops any.
   virtual base::Status Retire(const RevisionKey& revision, const ReplicaSpec& spec, int want,
                               [[maybe_unused]] const std::string& idle_replica) {
     return Ensure(revision, spec, want);
@@ -72,14 +75,17 @@ class Runtime {
   /// The replicas of `revision` now; empty for a revision that is not known.
   virtual std::vector<Replica> Observe(const RevisionKey& revision) const = 0;
 
-  /// Stops taking part in one replica, e.g. after a call that could not be ended: it is killed and replaced.
+  /// Stops taking part in one replica, e.g. after a call that could not be ended: it is killed and
+  /// replaced.
   virtual void Kill(const RevisionKey& revision, const std::string& replica_id) = 0;
 
-  /// Calls `callback` whenever a replica of some revision changes state. From the runtime's threads; must not block.
-  /// One callback for the whole life of the runtime, set before the first Ensure.
+  /// Calls `callback` whenever a replica of some revision changes state. From the runtime's
+  /// threads; must not block. One callback for the whole life of the runtime, set before the first
+  /// Ensure.
   virtual void OnChange(std::function<void(const RevisionKey&)> callback) = 0;
 
-  /// Drains and stops everything, at most until `deadline`, then kills. After it nothing of ours runs.
+  /// Drains and stops everything, at most until `deadline`, then kills. After it nothing of ours
+  /// runs.
   virtual void Shutdown(base::Deadline deadline) = 0;
 };
 

@@ -13,15 +13,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What programs need of /etc to resolve names, check certificates and find libraries. Never /etc itself: a server that runs as root
-// could be read there.
-constexpr const char* kEtc[] = {"resolv.conf", "hosts",       "nsswitch.conf", "host.conf",  "gai.conf",   "protocols",
-                                "services",    "localtime",   "ld.so.cache",   "ld.so.conf", "ld.so.conf.d", "alternatives",
-                                "mime.types",  "ssl/certs",   "ssl/openssl.cnf", "ca-certificates", "pki/tls/certs",
-                                "pki/ca-trust/extracted"};
+// What programs need of /etc to resolve names, check certificates and find libraries. Never /etc
+// itself: a server that runs as root could be read there.
+constexpr const char* kEtc[] = {"resolv.conf",     "hosts",         "nsswitch.conf",
+                                "host.conf",       "gai.conf",      "protocols",
+                                "services",        "localtime",     "ld.so.cache",
+                                "ld.so.conf",      "ld.so.conf.d",  "alternatives",
+                                "mime.types",      "ssl/certs",     "ssl/openssl.cnf",
+                                "ca-certificates", "pki/tls/certs", "pki/ca-trust/extracted"};
 
 void AddSystem(std::vector<std::string>& args) {
-  const auto add = [&](std::initializer_list<std::string> words) { args.insert(args.end(), words); };
+  const auto add = [&](std::initializer_list<std::string> words) {
+    args.insert(args.end(), words);
+  };
   add({"--ro-bind", "/usr", "/usr"});
   for (const char* name : {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}) {
     std::error_code error;
@@ -31,18 +35,24 @@ void AddSystem(std::vector<std::string>& args) {
       add({"--ro-bind", name, name});
     }
   }
-  for (const char* name : kEtc) add({"--ro-bind-try", fmt::format("/etc/{}", name), fmt::format("/etc/{}", name)});
+  for (const char* name : kEtc)
+    add({"--ro-bind-try", fmt::format("/etc/{}", name), fmt::format("/etc/{}", name)});
 }
 
-// Under a server that runs as root, the sandbox's user is root to the files of /proc, whatever capabilities it lacks; and bubblewrap
-// leaves the first group writable then (it looks at the folders only, which are not).
+// Under a server that runs as root, the sandbox's user is root to the files of /proc, whatever
+// capabilities it lacks; and bubblewrap leaves the first group writable then (it looks at the
+// folders only, which are not).
 void AddProcMasks(std::vector<std::string>& args) {
-  const auto add = [&](std::initializer_list<std::string> words) { args.insert(args.end(), words); };
-  for (const char* name : {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/mtrr"}) {
+  const auto add = [&](std::initializer_list<std::string> words) {
+    args.insert(args.end(), words);
+  };
+  for (const char* name :
+       {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/mtrr"}) {
     std::error_code ignored;
     if (fs::exists(name, ignored)) add({"--ro-bind", name, name});
   }
-  for (const char* name : {"/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug"}) {
+  for (const char* name : {"/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg",
+                           "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug"}) {
     std::error_code ignored;
     if (fs::exists(name, ignored)) add({"--ro-bind", "/dev/null", name});
   }
@@ -56,11 +66,16 @@ void AddProcMasks(std::vector<std::string>& args) {
 
 std::vector<std::string> Arguments(const Sandbox& sandbox) {
   std::vector<std::string> args;
-  const auto add = [&](std::initializer_list<std::string> words) { args.insert(args.end(), words); };
-  add({"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--disable-userns"});
-  add({"--die-with-parent", "--new-session", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000", "--hostname", "sless"});
+  const auto add = [&](std::initializer_list<std::string> words) {
+    args.insert(args.end(), words);
+  };
+  add({"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+       "--disable-userns"});
+  add({"--die-with-parent", "--new-session", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000",
+       "--hostname", "sless"});
   AddSystem(args);
-  for (const char* name : {"passwd", "group"}) add({"--ro-bind", sandbox.etc_dir + "/" + name, fmt::format("/etc/{}", name)});
+  for (const char* name : {"passwd", "group"})
+    add({"--ro-bind", sandbox.etc_dir + "/" + name, fmt::format("/etc/{}", name)});
   add({"--proc", "/proc", "--dev", "/dev"});
   AddProcMasks(args);
   add({"--perms", "1777", "--size", fmt::format("{}", sandbox.tmp_bytes), "--tmpfs", "/tmp"});
@@ -77,11 +92,13 @@ base::Status WriteEtc(const std::string& dir) {
   std::error_code error;
   fs::create_directories(dir, error);
   std::ofstream passwd(dir + "/passwd"), group(dir + "/group");
-  passwd << "function:x:1000:1000:function:/tmp:/bin/sh\nroot:x:0:0:root:/:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n";
+  passwd << "function:x:1000:1000:function:/tmp:/bin/sh\nroot:x:0:0:root:/:/usr/sbin/"
+            "nologin\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n";
   group << "function:x:1000:\nroot:x:0:\nnogroup:x:65534:\n";
   passwd.close();
   group.close();
-  if (error || !passwd || !group) return base::Err(base::Code::kInternal, "cannot write " + dir + "/passwd");
+  if (error || !passwd || !group)
+    return base::Err(base::Code::kInternal, "cannot write " + dir + "/passwd");
   return base::Ok();
 }
 
@@ -89,9 +106,11 @@ base::Status Probe(const std::string& bwrap, const std::string& etc_dir, const b
   const auto fail = [](const std::string& what) {
     return base::Err(base::Code::kFailedPrecondition,
                      "no sandbox can be made for functions: " + what +
-                         ". Without one, functions see and do what this server may; to accept that, start with --insecure-no-sandbox");
+                         ". Without one, functions see and do what this server may; to accept "
+                         "that, start with --insecure-no-sandbox");
   };
-  if (bwrap.empty()) return fail("bubblewrap (the program bwrap) is not on PATH; install the package bubblewrap");
+  if (bwrap.empty())
+    return fail("bubblewrap (the program bwrap) is not on PATH; install the package bubblewrap");
   Sandbox sandbox;
   sandbox.etc_dir = etc_dir;
   base::SpawnOptions spawn;
@@ -100,13 +119,15 @@ base::Status Probe(const std::string& bwrap, const std::string& etc_dir, const b
   spawn.command.insert(spawn.command.end(), args.begin(), args.end());
   spawn.command.insert(spawn.command.end(), {"--", "/usr/bin/true"});
   spawn.environment = {"PATH=/usr/bin:/bin"};
-  const auto output = base::RunCommand(spawn, base::Deadline::After(clock, std::chrono::seconds(10)), clock);
+  const auto output =
+      base::RunCommand(spawn, base::Deadline::After(clock, std::chrono::seconds(10)), clock);
   if (!output) return fail(output.error().message);
   if (output->exit.ok()) return base::Ok();
-  return fail(fmt::format(
-      "{} {}: {} (are user namespaces allowed here? sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "
-      "kernel.apparmor_restrict_unprivileged_userns)",
-      bwrap, output->exit.Text(), base::Truncate(base::Trim(output->text), 300)));
+  return fail(
+      fmt::format("{} {}: {} (are user namespaces allowed here? sysctl user.max_user_namespaces, "
+                  "kernel.unprivileged_userns_clone, "
+                  "kernel.apparmor_restrict_unprivileged_userns)",
+                  bwrap, output->exit.Text(), base::Truncate(base::Trim(output->text), 300)));
 }
 
 }  // namespace sless::sandbox

@@ -1,6 +1,7 @@
 #pragma once
 
-// What a process of a user sees of the host: the command line of bubblewrap. For replicas and for builds.
+// What a process of a user sees of the host: the command line of bubblewrap. For replicas and for
+// builds.
 
 #include <string>
 #include <utility>
@@ -11,15 +12,17 @@
 
 namespace sless::sandbox {
 
-/// Always there: /usr, /lib*, /bin, the little of /etc that programs need, /proc of the sandbox's own processes, a minimal /dev,
-/// a private /tmp; the host's network. All namespaces but that of the network are its own, no capability is left.
+/// Always there: /usr, /lib*, /bin, the little of /etc that programs need, /proc of the sandbox's
+/// own processes, a minimal /dev, a private /tmp; the host's network. All namespaces but that of
+/// the network are its own, no capability is left.
 struct Sandbox {
-  std::vector<std::string> read_only;                            ///< more host paths, shown at the same place; absent ones are left out
-  std::vector<std::pair<std::string, std::string>> binds;        ///< host path → place, read-only
-  std::vector<std::pair<std::string, std::string>> writable;     ///< host path → place
-  int64_t tmp_bytes = 512ll * 1024 * 1024;                       ///< size limit of /tmp and of /dev/shm
-  std::string directory = "/tmp";                                ///< where the program starts
-  std::string etc_dir;                                           ///< of WriteEtc
+  std::vector<std::string>
+      read_only;  ///< more host paths, shown at the same place; absent ones are left out
+  std::vector<std::pair<std::string, std::string>> binds;     ///< host path → place, read-only
+  std::vector<std::pair<std::string, std::string>> writable;  ///< host path → place
+  int64_t tmp_bytes = 512ll * 1024 * 1024;  ///< size limit of /tmp and of /dev/shm
+  std::string directory = "/tmp";           ///< where the program starts
+  std::string etc_dir;                      ///< of WriteEtc
 };
 
 /// bwrap's options; "--" and the command follow them.
@@ -28,8 +31,9 @@ std::vector<std::string> Arguments(const Sandbox& sandbox);
 /// Writes a made-up passwd and group into `dir` (made if missing). Error: kInternal.
 base::Status WriteEtc(const std::string& dir);
 
-/// Tries once whether this machine can make a sandbox. `bwrap` is the path of the program, "" where it was not found.
-/// Error: kFailedPrecondition: says what is missing and names --insecure-no-sandbox.
+/// Tries once whether this machine can make a sandbox. `bwrap` is the path of the program, "" where
+/// it was not found. Error: kFailedPrecondition: says what is missing and names
+/// --insecure-no-sandbox.
 base::Status Probe(const std::string& bwrap, const std::string& etc_dir, const base::Clock& clock);
 
 }  // namespace sless::sandbox

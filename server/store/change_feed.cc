@@ -5,7 +5,8 @@
 namespace sless::store {
 
 struct ChangeFeed::State {
-  std::mutex mutex;  // held while callbacks run, so that ending a subscription waits for a running one
+  std::mutex
+      mutex;  // held while callbacks run, so that ending a subscription waits for a running one
   std::map<int64_t, std::function<void(const Change&)>> callbacks;
   int64_t next_id = 0;
 };

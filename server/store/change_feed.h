@@ -9,8 +9,8 @@
 namespace sless::store {
 
 /// The subscribers of a store.
-/// Thread safety: all methods from any thread; callbacks run one at a time, in the order of Publish. A callback must not subscribe,
-/// unsubscribe or publish.
+/// Thread safety: all methods from any thread; callbacks run one at a time, in the order of
+/// Publish. A callback must not subscribe, unsubscribe or publish.
 class ChangeFeed {
  public:
   ChangeFeed();

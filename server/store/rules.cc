@@ -15,12 +15,13 @@ constexpr size_t kMaxPage = 1000;
 
 base::Status CheckPart(std::string_view what, const std::string& part) {
   if (part.empty() || part.size() > kMaxKeyPart) {
-    return Err(Code::kInvalidArgument,
-               fmt::format("the {} of an object has 1 to {} bytes, got {}", what, kMaxKeyPart, part.size()));
+    return Err(Code::kInvalidArgument, fmt::format("the {} of an object has 1 to {} bytes, got {}",
+                                                   what, kMaxKeyPart, part.size()));
   }
   for (const char c : part) {
     if (c == '/' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      return Err(Code::kInvalidArgument, fmt::format("the {} of an object has no '/' and no control characters", what));
+      return Err(Code::kInvalidArgument,
+                 fmt::format("the {} of an object has no '/' and no control characters", what));
     }
   }
   return base::Ok();
@@ -45,11 +46,13 @@ StoredObject MakeNew(StoredObject object, int64_t revision, base::TimePoint now)
   return object;
 }
 
-base::Result<std::optional<StoredObject>> MakeUpdated(const StoredObject& stored, StoredObject next, int64_t revision,
-                                                      base::TimePoint now) {
+base::Result<std::optional<StoredObject>> MakeUpdated(const StoredObject& stored, StoredObject next,
+                                                      int64_t revision, base::TimePoint now) {
   RETURN_IF_ERROR(CheckVersion(stored, next.metadata.resource_version));
   if (next.metadata.uid != stored.metadata.uid) {
-    return Err(Code::kAborted, fmt::format("{} was deleted and made again since it was read; read it again", stored.key.ToString()));
+    return Err(Code::kAborted,
+               fmt::format("{} was deleted and made again since it was read; read it again",
+                           stored.key.ToString()));
   }
   StoredObject result = stored;
   result.metadata.annotations = std::move(next.metadata.annotations);
@@ -70,19 +73,25 @@ base::Result<std::optional<StoredObject>> MakeUpdated(const StoredObject& stored
 
 base::Status CheckVersion(const StoredObject& stored, const std::optional<std::string>& wanted) {
   if (!wanted || *wanted == stored.metadata.resource_version) return base::Ok();
-  return Err(Code::kAborted, fmt::format("{} was changed since it was read (resourceVersion is {}, got \"{}\"); read it again",
-                                         stored.key.ToString(), stored.metadata.resource_version, base::Truncate(*wanted, 40)));
+  return Err(
+      Code::kAborted,
+      fmt::format(
+          "{} was changed since it was read (resourceVersion is {}, got \"{}\"); read it again",
+          stored.key.ToString(), stored.metadata.resource_version, base::Truncate(*wanted, 40)));
 }
 
 base::Result<std::pair<std::string, std::string>> PageStart(const ListQuery& query) {
   if (query.limit < 1 || query.limit > kMaxPage) {
-    return Err(Code::kInvalidArgument, fmt::format("limit is 1 to {}, got {}", kMaxPage, query.limit));
+    return Err(Code::kInvalidArgument,
+               fmt::format("limit is 1 to {}, got {}", kMaxPage, query.limit));
   }
   if (query.kind.empty()) return Err(Code::kInvalidArgument, "a list needs a kind");
   if (query.continue_after.empty()) return std::pair<std::string, std::string>();
   const auto parts = base::Split(query.continue_after, '/');
-  if (parts.size() != 2 || !CheckKey({query.kind, parts[0], parts[1]}) || (!query.ns.empty() && parts[0] != query.ns)) {
-    return Err(Code::kInvalidArgument, "the continue value is not one that this list gave; start again without it");
+  if (parts.size() != 2 || !CheckKey({query.kind, parts[0], parts[1]}) ||
+      (!query.ns.empty() && parts[0] != query.ns)) {
+    return Err(Code::kInvalidArgument,
+               "the continue value is not one that this list gave; start again without it");
   }
   return std::pair(parts[0], parts[1]);
 }

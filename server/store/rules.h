@@ -11,16 +11,17 @@
 
 namespace sless::store {
 
-/// Kind, namespace and name are set, at most 253 bytes each, without '/' and control characters. Error: kInvalidArgument.
+/// Kind, namespace and name are set, at most 253 bytes each, without '/' and control characters.
+/// Error: kInvalidArgument.
 base::Status CheckKey(const api::ObjectKey& key);
 
 /// `object` as it is stored first: uid, generation 1, version, times.
 StoredObject MakeNew(StoredObject object, int64_t revision, base::TimePoint now);
 
-/// What Update stores in place of `stored`, with version `revision`; nullopt where nothing would change.
-/// Error: kAborted, see ObjectStore::Update.
-base::Result<std::optional<StoredObject>> MakeUpdated(const StoredObject& stored, StoredObject next, int64_t revision,
-                                                      base::TimePoint now);
+/// What Update stores in place of `stored`, with version `revision`; nullopt where nothing would
+/// change. Error: kAborted, see ObjectStore::Update.
+base::Result<std::optional<StoredObject>> MakeUpdated(const StoredObject& stored, StoredObject next,
+                                                      int64_t revision, base::TimePoint now);
 
 /// Error: kAborted where `wanted` is given and is not the stored version.
 base::Status CheckVersion(const StoredObject& stored, const std::optional<std::string>& wanted);

@@ -1,8 +1,9 @@
 #pragma once
 
-// The definitions behind typed.h. Include in one .cc file per type of your own, it brings <nlohmann/json.hpp>:
-//   template <> struct sless::store::KindOf<Revision> { static constexpr std::string_view value = "Revision"; };   // in your header
-//   SLESS_INSTANTIATE_TYPED(reconcile::Revision);                                                                  // in your .cc
+// The definitions behind typed.h. Include in one .cc file per type of your own, it brings
+// <nlohmann/json.hpp>:
+//   template <> struct sless::store::KindOf<Revision> { static constexpr std::string_view value =
+//   "Revision"; };   // in your header SLESS_INSTANTIATE_TYPED(reconcile::Revision); // in your .cc
 
 #include <fmt/format.h>
 
@@ -15,15 +16,16 @@ namespace sless::store {
 
 template <class T>
 StoredObject ToStored(const T& object) {
-  return {KeyOf<T>(object.metadata.ns, object.metadata.name), object.metadata, api::ToJsonText(object.spec),
-          api::ToJsonText(object.status)};
+  return {KeyOf<T>(object.metadata.ns, object.metadata.name), object.metadata,
+          api::ToJsonText(object.spec), api::ToJsonText(object.status)};
 }
 
 template <class T>
 base::Result<T> FromStored(const StoredObject& stored) {
   const auto wrap = [&](base::Error error) {
-    return base::Err(base::Code::kInternal, fmt::format("{} in the store does not fit its type: {}", stored.key.ToString(),
-                                                        base::ToString(error)));
+    return base::Err(base::Code::kInternal,
+                     fmt::format("{} in the store does not fit its type: {}", stored.key.ToString(),
+                                 base::ToString(error)));
   };
   T object;
   object.metadata = stored.metadata;
@@ -31,7 +33,8 @@ base::Result<T> FromStored(const StoredObject& stored) {
   if (!spec) return wrap(spec.error());
   object.spec = std::move(*spec);
   if (!stored.status_json.empty()) {
-    auto status = api::FromJsonText<typename T::Status>(stored.status_json, api::Unknown::kIgnore, "/status");
+    auto status =
+        api::FromJsonText<typename T::Status>(stored.status_json, api::Unknown::kIgnore, "/status");
     if (!status) return wrap(status.error());
     object.status = std::move(*status);
   }
@@ -45,7 +48,8 @@ base::Result<T> GetTyped(const ObjectStore& store, const std::string& ns, const 
 }
 
 template <class T>
-base::Result<std::vector<T>> ListTyped(const ObjectStore& store, const std::string& ns, const std::string& name_prefix) {
+base::Result<std::vector<T>> ListTyped(const ObjectStore& store, const std::string& ns,
+                                       const std::string& name_prefix) {
   std::vector<T> all;
   ListQuery query{std::string(KindOf<T>::value), ns, name_prefix, 1000, ""};
   do {  // ends: each page starts after the one before
@@ -76,8 +80,8 @@ namespace typed_internal {
 inline constexpr int kMaxTries = 20;
 
 template <class T>
-base::Result<T> ReadChangeWrite(ObjectStore& store, const std::string& ns, const std::string& name, bool status_only,
-                                const std::function<base::Status(T&)>& change) {
+base::Result<T> ReadChangeWrite(ObjectStore& store, const std::string& ns, const std::string& name,
+                                bool status_only, const std::function<base::Status(T&)>& change) {
   for (int i = 1;; ++i) {
     ASSIGN_OR_RETURN(const auto before, store.Get(KeyOf<T>(ns, name)));
     ASSIGN_OR_RETURN(T object, FromStored<T>(before));
@@ -93,7 +97,8 @@ base::Result<T> ReadChangeWrite(ObjectStore& store, const std::string& ns, const
     }
     auto after = store.Update(std::move(next));
     if (after) return FromStored<T>(*after);
-    if (after.error().code != base::Code::kAborted || i == kMaxTries) return base::Err(std::move(after).error());
+    if (after.error().code != base::Code::kAborted || i == kMaxTries)
+      return base::Err(std::move(after).error());
   }
 }
 
@@ -114,17 +119,21 @@ base::Result<T> Mutate(ObjectStore& store, const std::string& ns, const std::str
 }  // namespace sless::store
 
 /// At global scope.
-#define SLESS_INSTANTIATE_TYPED(T)                                                                                            \
-  template ::sless::store::StoredObject sless::store::ToStored<T>(const T&);                                                 \
-  template ::sless::base::Result<T> sless::store::FromStored<T>(const ::sless::store::StoredObject&);                         \
-  template ::sless::base::Result<T> sless::store::GetTyped<T>(const ::sless::store::ObjectStore&, const std::string&,         \
-                                                              const std::string&);                                           \
-  template ::sless::base::Result<std::vector<T>> sless::store::ListTyped<T>(const ::sless::store::ObjectStore&,               \
-                                                                            const std::string&, const std::string&);         \
-  template ::sless::base::Result<T> sless::store::CreateTyped<T>(::sless::store::ObjectStore&, const T&);                     \
-  template ::sless::base::Result<T> sless::store::UpdateTyped<T>(::sless::store::ObjectStore&, const T&);                     \
-  template ::sless::base::Result<T> sless::store::MutateStatus<T>(::sless::store::ObjectStore&, const std::string&,           \
-                                                                  const std::string&,                                        \
-                                                                  const std::function<::sless::base::Status(T&)>&);          \
-  template ::sless::base::Result<T> sless::store::Mutate<T>(::sless::store::ObjectStore&, const std::string&,                 \
-                                                            const std::string&, const std::function<::sless::base::Status(T&)>&)
+#define SLESS_INSTANTIATE_TYPED(T)                                                             \
+  template ::sless::store::StoredObject sless::store::ToStored<T>(const T&);                   \
+  template ::sless::base::Result<T> sless::store::FromStored<T>(                               \
+      const ::sless::store::StoredObject&);                                                    \
+  template ::sless::base::Result<T> sless::store::GetTyped<T>(                                 \
+      const ::sless::store::ObjectStore&, const std::string&, const std::string&);             \
+  template ::sless::base::Result<std::vector<T>> sless::store::ListTyped<T>(                   \
+      const ::sless::store::ObjectStore&, const std::string&, const std::string&);             \
+  template ::sless::base::Result<T> sless::store::CreateTyped<T>(::sless::store::ObjectStore&, \
+                                                                 const T&);                    \
+  template ::sless::base::Result<T> sless::store::UpdateTyped<T>(::sless::store::ObjectStore&, \
+                                                                 const T&);                    \
+  template ::sless::base::Result<T> sless::store::MutateStatus<T>(                             \
+      ::sless::store::ObjectStore&, const std::string&, const std::string&,                    \
+      const std::function<::sless::base::Status(T&)>&);                                        \
+  template ::sless::base::Result<T> sless::store::Mutate<T>(                                   \
+      ::sless::store::ObjectStore&, const std::string&, const std::string&,                    \
+      const std::function<::sless::base::Status(T&)>&)

@@ -44,7 +44,8 @@ TEST_F(TypedTest, RoundTrip) {
 }
 
 TEST_F(TypedTest, ListReadsAllPages) {
-  for (int i = 0; i < 1003; ++i) ASSERT_THAT(CreateTyped(*store_, Job("j" + std::to_string(i))), IsOk());
+  for (int i = 0; i < 1003; ++i)
+    ASSERT_THAT(CreateTyped(*store_, Job("j" + std::to_string(i))), IsOk());
   ASSERT_THAT(CreateTyped(*store_, Job("other")), IsOk());
   EXPECT_EQ(ListTyped<api::Job>(*store_, "x")->size(), 1004u);
   EXPECT_EQ(ListTyped<api::Job>(*store_, "", "j")->size(), 1003u);
@@ -93,9 +94,12 @@ TEST_F(TypedTest, MutateWritesAll) {
 TEST_F(TypedTest, MutateReturnsTheErrorOfTheChange) {
   ASSERT_THAT(CreateTyped(*store_, Job("a")), IsOk());
   EXPECT_THAT(MutateStatus<api::Job>(*store_, "x", "a",
-                                     [](api::Job&) -> base::Status { return base::Err(Code::kFailedPrecondition, "no"); }),
+                                     [](api::Job&) -> base::Status {
+                                       return base::Err(Code::kFailedPrecondition, "no");
+                                     }),
               IsError(Code::kFailedPrecondition, "no"));
-  EXPECT_THAT(MutateStatus<api::Job>(*store_, "x", "none", [](api::Job&) { return base::Ok(); }), IsError(Code::kNotFound, _));
+  EXPECT_THAT(MutateStatus<api::Job>(*store_, "x", "none", [](api::Job&) { return base::Ok(); }),
+              IsError(Code::kNotFound, _));
 }
 
 TEST_F(TypedTest, MutateGivesUpAfterABoundedNumberOfTries) {

@@ -21,13 +21,15 @@ namespace sless::trigger {
 
 /// Makes a Run object for each fire of the cron triggers it knows.
 ///
-/// The Run's name holds the planned time, so that no fire can happen twice, and it is made before last_fire is written, so that a
-/// crash in between loses none. Only times after the last change of the trigger's spec count: switching a trigger on makes up for
-/// nothing.
+/// The Run's name holds the planned time, so that no fire can happen twice, and it is made before
+/// last_fire is written, so that a crash in between loses none. Only times after the last change of
+/// the trigger's spec count: switching a trigger on makes up for nothing.
 ///
-/// A planned time that the scheduler sees more than kLateLimit late was missed (the server was down, the machine slept), and so is
-/// each one before the trigger came to know of this process. Missed times of the last kLookBack follow the trigger's `misfire`:
-/// "skip" runs none, "once" one for the newest, "all" each of the newest kMaxCatchUp, one after another. Older ones are forgotten.
+/// A planned time that the scheduler sees more than kLateLimit late was missed (the server was
+/// down, the machine slept), and so is each one before the trigger came to know of this process.
+/// Missed times of the last kLookBack follow the trigger's `misfire`: "skip" runs none, "once" one
+/// for the newest, "all" each of the newest kMaxCatchUp, one after another. Older ones are
+/// forgotten.
 ///
 /// Thread safety: all methods may be called from any thread.
 class CronScheduler {
@@ -50,15 +52,18 @@ class CronScheduler {
   void Start();
   void Stop();
 
-  /// Takes the trigger up, or its changed spec. Its status says up to when times have been looked at.
-  /// Error: kInvalidArgument for a schedule or zone that cannot be read (checked when it was stored; the machine may have changed).
+  /// Takes the trigger up, or its changed spec. Its status says up to when times have been looked
+  /// at. Error: kInvalidArgument for a schedule or zone that cannot be read (checked when it was
+  /// stored; the machine may have changed).
   base::Status Set(const api::Trigger& trigger);
   void Remove(const api::ObjectKey& key);
 
   /// The next planned times after `now`, RFC 3339. Error as Set.
-  static base::Result<std::vector<std::string>> NextRuns(const api::CronSpec& spec, base::TimePoint now);
+  static base::Result<std::vector<std::string>> NextRuns(const api::CronSpec& spec,
+                                                         base::TimePoint now);
 
-  /// Fires what is due and returns the next planned time. What the thread does; for tests with a clock that stands still.
+  /// Fires what is due and returns the next planned time. What the thread does; for tests with a
+  /// clock that stands still.
   std::optional<base::TimePoint> Tick();
 
  private:
@@ -69,15 +74,15 @@ class CronScheduler {
     api::CronSpec spec;
     cron::Schedule schedule;
     cron::TimeZone zone;
-    base::TimePoint looked_at;                 // planned times up to here are settled
-    bool fresh = true;                         // comes from an earlier process, not looked at yet
-    std::optional<base::TimePoint> next;       // first planned time after looked_at; empty: not known
+    base::TimePoint looked_at;            // planned times up to here are settled
+    bool fresh = true;                    // comes from an earlier process, not looked at yet
+    std::optional<base::TimePoint> next;  // first planned time after looked_at; empty: not known
   };
   struct Plan {
-    std::vector<base::TimePoint> due;          // to run, if overlap allows
-    std::vector<base::TimePoint> catch_up;     // missed, to run one after another
-    std::vector<base::TimePoint> left_out;     // missed, not to run
-    base::TimePoint last;                      // newest planned time looked at
+    std::vector<base::TimePoint> due;       // to run, if overlap allows
+    std::vector<base::TimePoint> catch_up;  // missed, to run one after another
+    std::vector<base::TimePoint> left_out;  // missed, not to run
+    base::TimePoint last;                   // newest planned time looked at
   };
 
   void Run(std::stop_token stop);
@@ -87,10 +92,10 @@ class CronScheduler {
 
   const Deps deps_;
   base::Guarded<std::map<api::ObjectKey, Entry>> entries_;
-  std::mutex mutex_;                           // for the thread's sleep
+  std::mutex mutex_;  // for the thread's sleep
   std::condition_variable_any changed_;
   bool dirty_ = false;
-  std::mutex tick_;                            // one Tick at a time
+  std::mutex tick_;  // one Tick at a time
   std::jthread thread_;
 };
 

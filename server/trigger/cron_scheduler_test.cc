@@ -21,22 +21,31 @@ class CronSchedulerTest : public testing::Test {
   // The clock begins at 2026-01-01T00:00:00Z; a trigger is made 30 s later.
   void SetUp() override { clock_.Advance(seconds(30)); }
 
-  api::Trigger Make(const std::string& overlap = "skip", const std::string& misfire = "skip", const std::string& schedule = "* * * * *") {
+  api::Trigger Make(const std::string& overlap = "skip", const std::string& misfire = "skip",
+                    const std::string& schedule = "* * * * *") {
     api::Trigger trigger;
     trigger.metadata.ns = "default";
     trigger.metadata.name = "t";
     trigger.spec.function = "f";
     trigger.spec.type = "cron";
-    trigger.spec.cron = api::CronSpec{.schedule = schedule, .timezone = "UTC", .payload = "{\"a\":1}", .overlap = overlap, .misfire = misfire};
+    trigger.spec.cron = api::CronSpec{.schedule = schedule,
+                                      .timezone = "UTC",
+                                      .payload = "{\"a\":1}",
+                                      .overlap = overlap,
+                                      .misfire = misfire};
     return store::CreateTyped(*store_, trigger).value();
   }
   api::Trigger Get() { return store::GetTyped<api::Trigger>(*store_, "default", "t").value(); }
-  std::vector<api::Run> Runs() { return store::ListTyped<api::Run>(*store_, "default", "t.").value(); }
+  std::vector<api::Run> Runs() {
+    return store::ListTyped<api::Run>(*store_, "default", "t.").value();
+  }
   void End(const std::string& name) {
-    ASSERT_THAT(store::MutateStatus<api::Run>(*store_, "default", name, [](api::Run& run) {
-      run.status.phase = "Succeeded";
-      return base::Ok();
-    }), base::IsOk());
+    ASSERT_THAT(store::MutateStatus<api::Run>(*store_, "default", name,
+                                              [](api::Run& run) {
+                                                run.status.phase = "Succeeded";
+                                                return base::Ok();
+                                              }),
+                base::IsOk());
   }
   void EndAll() {
     for (const auto& run : Runs()) End(run.metadata.name);
@@ -44,7 +53,8 @@ class CronSchedulerTest : public testing::Test {
   /// A new process that finds what the store holds, after `down`.
   void Restart(std::chrono::nanoseconds down) {
     clock_.Advance(down);
-    scheduler_ = std::make_unique<CronScheduler>(CronScheduler::Deps{*store_, clock_, log_, metrics_});
+    scheduler_ =
+        std::make_unique<CronScheduler>(CronScheduler::Deps{*store_, clock_, log_, metrics_});
     auto trigger = Get();
     trigger.status.observed_generation = trigger.metadata.generation;
     ASSERT_THAT(scheduler_->Set(trigger), base::IsOk());
@@ -55,7 +65,8 @@ class CronSchedulerTest : public testing::Test {
   base::NullLogger log_;
   observe::Registry metrics_;
   std::unique_ptr<store::ObjectStore> store_ = store::MakeMemoryStore(clock_);
-  std::unique_ptr<CronScheduler> scheduler_ = std::make_unique<CronScheduler>(CronScheduler::Deps{*store_, clock_, log_, metrics_});
+  std::unique_ptr<CronScheduler> scheduler_ =
+      std::make_unique<CronScheduler>(CronScheduler::Deps{*store_, clock_, log_, metrics_});
 };
 
 TEST_F(CronSchedulerTest, FiresOnceAtThePlannedTime) {
@@ -131,7 +142,9 @@ TEST_P(CronMisfire, AfterFourMissedTimes) {
   EXPECT_EQ(Get().status.skipped, GetParam().skipped);
 }
 INSTANTIATE_TEST_SUITE_P(Policies, CronMisfire,
-                         testing::Values(Misfire{"Skip", "skip", 0, 4}, Misfire{"Once", "once", 1, 3}, Misfire{"All", "all", 4, 0}),
+                         testing::Values(Misfire{"Skip", "skip", 0, 4},
+                                         Misfire{"Once", "once", 1, 3},
+                                         Misfire{"All", "all", 4, 0}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_F(CronSchedulerTest, MisfireAllIsBounded) {
@@ -145,17 +158,20 @@ TEST_F(CronSchedulerTest, ACrashBetweenRunAndLastFireNeitherLosesNorDoubles) {
   for (const auto* policy : {"skip", "all"}) {
     SCOPED_TRACE(policy);
     if (std::string(policy) == "all") {
-      ASSERT_THAT(store_->Delete(store::KeyOf<api::Trigger>("default", "t"), std::nullopt), base::IsOk());
+      ASSERT_THAT(store_->Delete(store::KeyOf<api::Trigger>("default", "t"), std::nullopt),
+                  base::IsOk());
     }
     ASSERT_THAT(scheduler_->Set(Make("allow", policy)), base::IsOk());
     clock_.Advance(minutes(1));
     scheduler_->Tick();
     const auto runs = Runs().size();
     const auto skipped = Get().status.skipped;
-    ASSERT_THAT(store::MutateStatus<api::Trigger>(*store_, "default", "t", [](api::Trigger& trigger) {
-      trigger.status.last_fire.clear();
-      return base::Ok();
-    }), base::IsOk());
+    ASSERT_THAT(store::MutateStatus<api::Trigger>(*store_, "default", "t",
+                                                  [](api::Trigger& trigger) {
+                                                    trigger.status.last_fire.clear();
+                                                    return base::Ok();
+                                                  }),
+                base::IsOk());
     Restart(seconds(1));
     EXPECT_EQ(Runs().size(), runs);
     EXPECT_EQ(Get().status.skipped, skipped);
@@ -165,10 +181,12 @@ TEST_F(CronSchedulerTest, ACrashBetweenRunAndLastFireNeitherLosesNorDoubles) {
 TEST_F(CronSchedulerTest, ADisabledTriggerDoesNotFireAndEnablingMakesUpForNothing) {
   ASSERT_THAT(scheduler_->Set(Make("allow", "all")), base::IsOk());
   const auto enable = [&](bool on) {
-    return store::Mutate<api::Trigger>(*store_, "default", "t", [&](api::Trigger& trigger) {
-      trigger.spec.enabled = on;
-      return base::Ok();
-    }).value();
+    return store::Mutate<api::Trigger>(*store_, "default", "t",
+                                       [&](api::Trigger& trigger) {
+                                         trigger.spec.enabled = on;
+                                         return base::Ok();
+                                       })
+        .value();
   };
   // The reconciler has not removed it yet: it must not fire all the same.
   enable(false);
@@ -214,7 +232,8 @@ TEST(CronSchedulerThread, FiresByItself) {
   base::SystemClock clock;
   base::NullLogger log;
   observe::Registry metrics;
-  // The store's clock lies half a minute back, so that the last full minute lies after the trigger's birth.
+  // The store's clock lies half a minute back, so that the last full minute lies after the
+  // trigger's birth.
   base::FakeClock past(clock.Now() - std::chrono::seconds(50));
   const auto store = store::MakeMemoryStore(past);
   CronScheduler scheduler({*store, past, log, metrics});

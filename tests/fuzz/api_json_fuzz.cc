@@ -1,4 +1,5 @@
-// JSON bodies: parsing, every kind in the strict and the lenient reading, the checks of the domain, error bodies.
+// JSON bodies: parsing, every kind in the strict and the lenient reading, the checks of the domain,
+// error bodies.
 
 #include <nlohmann/json.hpp>
 
@@ -24,7 +25,8 @@ base::Status Valid(const api::RunSpec&) { return base::Ok(); }
 template <class T>
 void TryKind(const nlohmann::json& in) {
   if (const auto strict = api::FromJson<T>(in, api::Unknown::kError)) {
-    Require(api::FromJson<T>(in, api::Unknown::kIgnore).has_value(), "what the strict reading takes the lenient one takes");
+    Require(api::FromJson<T>(in, api::Unknown::kIgnore).has_value(),
+            "what the strict reading takes the lenient one takes");
   }
   const auto object = api::FromJson<T>(in, api::Unknown::kIgnore);
   if (!object) {
@@ -33,7 +35,8 @@ void TryKind(const nlohmann::json& in) {
   }
   const auto text = api::ToJsonText(*object);
   const auto again = api::FromJsonText<T>(text, api::Unknown::kError);
-  Require(again && api::ToJsonText(*again) == text, "an object stays the same when it is written and read");
+  Require(again && api::ToJsonText(*again) == text,
+          "an object stays the same when it is written and read");
   (void)domain::ValidateMetadata(object->metadata);
   if (const auto status = Valid(object->spec); !status) {
     Require(base::IsUtf8(status.error().message), "an error's text is UTF-8");
@@ -47,7 +50,8 @@ std::vector<std::string> Seeds() {
   api::Function function;
   function.metadata.annotations = {{"a", "b"}};
   function.spec.runtime = "python3.11";
-  function.spec.source = {"code", "", "sha256:" + std::string(64, 'a'), "def handle(event):\n  return 1\n"};
+  function.spec.source = {"code", "", "sha256:" + std::string(64, 'a'),
+                          "def handle(event):\n  return 1\n"};
   function.spec.environment = {{"NAME", "value"}};
   function.spec.labels = {{"team", "x"}};
   function.spec.replicas = 1;
@@ -56,11 +60,16 @@ std::vector<std::string> Seeds() {
   http.spec.type = "http";
   http.spec.http = api::HttpSpec{};
   cron.spec.type = "cron";
-  cron.spec.cron = api::CronSpec{.schedule = "*/5 1-4 * JAN,FEB mon", .timezone = "Europe/Berlin", .payload = "{\"a\":[1]}"};
+  cron.spec.cron = api::CronSpec{
+      .schedule = "*/5 1-4 * JAN,FEB mon", .timezone = "Europe/Berlin", .payload = "{\"a\":[1]}"};
   api::Job job;
   job.spec.event_json = "{\"x\":1.50}";
   job.spec.run_id = 3;
-  return {api::ToJsonText(function), api::ToJsonText(http), api::ToJsonText(cron), api::ToJsonText(job), api::ToJsonText(api::Run{}),
+  return {api::ToJsonText(function),
+          api::ToJsonText(http),
+          api::ToJsonText(cron),
+          api::ToJsonText(job),
+          api::ToJsonText(api::Run{}),
           api::ErrorBody({base::Code::kNotFound, "text", "/spec/x", "Reason", {"f", 1, {"l"}}})};
 }
 

@@ -1,7 +1,10 @@
 // The main of a fuzz target without libFuzzer:
 //   <name>_fuzz [FILE|FOLDER...] [--seconds N] [--seed N] [--write-seeds FOLDER]
-// Runs the files and the seeds as they are, then random mutations of them for N seconds. An input that crashes, breaks a promise or takes
-// more than kInputLimit is shown in hex and left in <name>_fuzz.crash of the temp folder: give it as FILE to see it again.
+// Runs the files and the seeds as they are, then random mutations of them for N seconds. An input
+// that crashes, breaks a promise or takes more than kInputLimit is shown in hex and left in
+// <name>_fuzz.crash of the temp folder: give it as FILE to see it again.
+
+#include "tests/fuzz/fuzz_main.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -14,8 +17,6 @@
 #include <fstream>
 #include <iterator>
 #include <random>
-
-#include "tests/fuzz/fuzz_main.h"
 
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
@@ -37,12 +38,15 @@ void ShowInput() {
     std::fwrite(current.data(), 1, current.size(), file);
     std::fclose(file);
   }
-  std::fprintf(stderr, "%s: %zu bytes, also in %s:\n", program.c_str(), current.size(), crash_path.c_str());
-  for (size_t i = 0; i < std::min<size_t>(current.size(), 4096); ++i) std::fprintf(stderr, "%02x", static_cast<unsigned char>(current[i]));
+  std::fprintf(stderr, "%s: %zu bytes, also in %s:\n", program.c_str(), current.size(),
+               crash_path.c_str());
+  for (size_t i = 0; i < std::min<size_t>(current.size(), 4096); ++i)
+    std::fprintf(stderr, "%02x", static_cast<unsigned char>(current[i]));
   std::fprintf(stderr, "\n");
 }
 
-// The process is lost anyway: what is not safe in a handler of signals is worth the input that it shows.
+// The process is lost anyway: what is not safe in a handler of signals is worth the input that it
+// shows.
 void OnSignal(int number) {
   if (number == SIGALRM) std::fprintf(stderr, "an input takes more than %u s\n", kInputLimit);
   ShowInput();
@@ -64,13 +68,24 @@ std::string Mutated(const std::vector<std::string>& corpus, Random& random) {
   for (size_t changes = 1 + below(6); changes > 0; --changes) {
     if (bytes.empty()) bytes = "\n";
     const size_t at = below(bytes.size());
-    static constexpr unsigned char kOdd[] = {0, 1, '\t', '\n', '"', '%', '0', '9', '\\', 0x7f, 0x80, 0xc3, 0xfe, 0xff};
+    static constexpr unsigned char kOdd[] = {0,   1,    '\t', '\n', '"',  '%',  '0',
+                                             '9', '\\', 0x7f, 0x80, 0xc3, 0xfe, 0xff};
     switch (below(8)) {
-      case 0: bytes[at] = static_cast<char>(random()); break;
-      case 1: bytes[at] = static_cast<char>(kOdd[below(sizeof kOdd)]); break;
-      case 2: bytes[at] = static_cast<char>(bytes[at] ^ 1 << below(8)); break;
-      case 3: bytes.erase(at, 1 + below(16)); break;
-      case 4: bytes.insert(at, 1 + below(4), static_cast<char>(kOdd[below(sizeof kOdd)])); break;
+      case 0:
+        bytes[at] = static_cast<char>(random());
+        break;
+      case 1:
+        bytes[at] = static_cast<char>(kOdd[below(sizeof kOdd)]);
+        break;
+      case 2:
+        bytes[at] = static_cast<char>(bytes[at] ^ 1 << below(8));
+        break;
+      case 3:
+        bytes.erase(at, 1 + below(16));
+        break;
+      case 4:
+        bytes.insert(at, 1 + below(4), static_cast<char>(kOdd[below(sizeof kOdd)]));
+        break;
       case 5: {  // a piece of the same input once more
         const std::string piece = bytes.substr(below(bytes.size()), 1 + below(64));
         bytes.insert(at, piece);
@@ -98,7 +113,9 @@ std::string ReadFile(const fs::path& path) {
 }
 
 int Usage() {
-  std::fprintf(stderr, "usage: %s [FILE|FOLDER...] [--seconds N] [--seed N] [--write-seeds FOLDER]\n", program.c_str());
+  std::fprintf(stderr,
+               "usage: %s [FILE|FOLDER...] [--seconds N] [--seed N] [--write-seeds FOLDER]\n",
+               program.c_str());
   return 2;
 }
 
@@ -123,13 +140,16 @@ int main(int argc, char** argv) {
       } else if (word == "--seed") {
         seed = std::strtoull(argv[i], nullptr, 10);
       } else if (word == "--write-seeds") {
-        for (size_t n = 0; n < corpus.size(); ++n) std::ofstream(fs::path(argv[i]) / ("seed" + std::to_string(n)), std::ios::binary) << corpus[n];
+        for (size_t n = 0; n < corpus.size(); ++n)
+          std::ofstream(fs::path(argv[i]) / ("seed" + std::to_string(n)), std::ios::binary)
+              << corpus[n];
         return 0;
       } else {
         return Usage();
       }
     } else if (fs::is_directory(word)) {
-      for (const auto& entry : fs::directory_iterator(word)) corpus.push_back(ReadFile(entry.path()));
+      for (const auto& entry : fs::directory_iterator(word))
+        corpus.push_back(ReadFile(entry.path()));
     } else if (fs::is_regular_file(word)) {
       corpus.push_back(ReadFile(word));
     } else {
@@ -138,7 +158,9 @@ int main(int argc, char** argv) {
     }
   }
   if (corpus.empty()) corpus.emplace_back();
-  std::sort(corpus.begin(), corpus.end());  // the order of a folder is nobody's promise, and --seed shall repeat a run
+  std::sort(
+      corpus.begin(),
+      corpus.end());  // the order of a folder is nobody's promise, and --seed shall repeat a run
 
   uint64_t runs = 0;
   for (const auto& input : corpus) {
@@ -146,8 +168,10 @@ int main(int argc, char** argv) {
     ++runs;
   }
   Random random(seed);
-  for (const auto end = Clock::now() + std::chrono::seconds(seconds); Clock::now() < end; ++runs) Run(Mutated(corpus, random));
-  std::printf("%s: %llu inputs, %zu of them seeds; --seed %llu\n", program.c_str(), static_cast<unsigned long long>(runs), corpus.size(),
+  for (const auto end = Clock::now() + std::chrono::seconds(seconds); Clock::now() < end; ++runs)
+    Run(Mutated(corpus, random));
+  std::printf("%s: %llu inputs, %zu of them seeds; --seed %llu\n", program.c_str(),
+              static_cast<unsigned long long>(runs), corpus.size(),
               static_cast<unsigned long long>(seed));
   return 0;
 }

@@ -1,7 +1,8 @@
 #pragma once
 
-// What every fuzz target is made of. <name>_fuzz.cc defines LLVMFuzzerTestOneInput and Seeds; with -DSLESS_FUZZ=ON (clang) libFuzzer
-// drives it, otherwise the main of fuzz_main.cc, which mutates the seeds and the files of corpus/<name>.
+// What every fuzz target is made of. <name>_fuzz.cc defines LLVMFuzzerTestOneInput and Seeds; with
+// -DSLESS_FUZZ=ON (clang) libFuzzer drives it, otherwise the main of fuzz_main.cc, which mutates
+// the seeds and the files of corpus/<name>.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,8 @@ class Parts {
 };
 
 /// The bytes of an input as text.
-inline std::string_view Text(const uint8_t* data, size_t size) { return {reinterpret_cast<const char*>(data), size}; }
+inline std::string_view Text(const uint8_t* data, size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
 
 }  // namespace sless::fuzz

@@ -1,7 +1,7 @@
-// MessagePack values (DynamicValue of the plugin protocol). What is read must be written and read again as the same value.
+// MessagePack values (DynamicValue of the plugin protocol). What is read must be written and read
+// again as the same value.
 
 #include "provider/cty/msgpack.h"
-
 #include "provider/cty/testing/random_value.h"
 #include "tests/fuzz/cty_type.h"
 #include "tests/fuzz/fuzz_main.h"
@@ -12,7 +12,8 @@ std::vector<std::string> Seeds() {
   std::vector<std::string> out;
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     cty::testing::Random random(seed);
-    const auto value = cty::testing::RandomValue(random, CtyType(), {.null_percent = 5, .unknown_percent = 5});
+    const auto value =
+        cty::testing::RandomValue(random, CtyType(), {.null_percent = 5, .unknown_percent = 5});
     out.push_back(cty::EncodeMsgpack(value, CtyType()).value());
   }
   return out;

@@ -1,4 +1,5 @@
-// Paths and URLs: method and target. A path that is taken means one thing however often it is decoded by others.
+// Paths and URLs: method and target. A path that is taken means one thing however often it is
+// decoded by others.
 
 #include "client/base/strings.h"
 #include "client/transport/url.h"
@@ -26,7 +27,8 @@ void CheckCanonical(const std::string& path) {
   const auto canonical = http::CanonicalPath(path);
   Require(!canonical.empty() && canonical[0] == '/', "a canonical path begins with a slash");
   const std::string framed = canonical + "/";
-  for (const char* bad : {"/../", "/./", "\\"}) Require(framed.find(bad) == std::string::npos, "a canonical path has no dot segment");
+  for (const char* bad : {"/../", "/./", "\\"})
+    Require(framed.find(bad) == std::string::npos, "a canonical path has no dot segment");
   Require(canonical.find("//") == std::string::npos, "a canonical path has no empty segment");
   Require(canonical.find('\0') == std::string::npos, "a canonical path has no NUL");
 }
@@ -61,26 +63,32 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Require(match.route || match.refusal.status >= 400, "what is not routed is refused");
   if (match.route) {
     fuzz::Require(http::CheckPath(request.path).has_value(), "what is routed is a sound path");
-    fuzz::Require(match.route->pattern.rfind("/fn/", 0) != 0 || request.path.rfind("/fn/", 0) == 0, "nothing else gets below /fn");
+    fuzz::Require(match.route->pattern.rfind("/fn/", 0) != 0 || request.path.rfind("/fn/", 0) == 0,
+                  "nothing else gets below /fn");
     if (!request.rest.empty()) {
       fuzz::Require(request.rest[0] == '/', "the rest begins with a slash");
       fuzz::CheckCanonical(request.rest);
     }
     for (const auto& [name, value] : request.params) {
-      fuzz::Require(!value.empty() && value.find('/') == std::string::npos, "a parameter is one segment");
+      fuzz::Require(!value.empty() && value.find('/') == std::string::npos,
+                    "a parameter is one segment");
     }
   }
   (void)request.Query("x");
   const auto escaped = base::PercentEncode(request.target);
-  fuzz::Require(base::PercentDecode(escaped) == request.target, "an escaped text is the same when it is read");
+  fuzz::Require(base::PercentDecode(escaped) == request.target,
+                "an escaped text is the same when it is read");
   const auto bytes = base::Base64Encode(request.target);
   fuzz::Require(base::Base64Decode(bytes) == request.target, "base64 is the same when it is read");
   (void)base::Base64Decode(request.target);
   const auto cut = base::Truncate(request.target, 20);
-  fuzz::Require(!base::IsUtf8(request.target) || base::IsUtf8(cut), "a text that is cut stays UTF-8");
+  fuzz::Require(!base::IsUtf8(request.target) || base::IsUtf8(cut),
+                "a text that is cut stays UTF-8");
   if (const auto url = transport::ParseUrl(request.target)) {
-    fuzz::Require(!url->target.empty() && url->target[0] == '/', "a URL's target begins with a slash");
-    for (const unsigned char c : url->target + url->HostHeader()) fuzz::Require(c > 0x20 && c != 0x7f, "no URL splits a request");
+    fuzz::Require(!url->target.empty() && url->target[0] == '/',
+                  "a URL's target begins with a slash");
+    for (const unsigned char c : url->target + url->HostHeader())
+      fuzz::Require(c > 0x20 && c != 0x7f, "no URL splits a request");
   }
   return 0;
 }

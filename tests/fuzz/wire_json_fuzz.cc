@@ -1,8 +1,8 @@
-// JSON values of the plugin protocol (state files), types, numbers and the provider's private bytes.
-
-#include "provider/cty/wire_json.h"
+// JSON values of the plugin protocol (state files), types, numbers and the provider's private
+// bytes.
 
 #include "provider/cty/testing/random_value.h"
+#include "provider/cty/wire_json.h"
 #include "provider/framework/private_data.h"
 #include "tests/fuzz/cty_type.h"
 #include "tests/fuzz/fuzz_main.h"
@@ -13,7 +13,8 @@ std::vector<std::string> Seeds() {
   std::vector<std::string> out;
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     cty::testing::Random random(seed);
-    const auto value = cty::testing::RandomValue(random, CtyType(), {.null_percent = 5, .unknown_percent = 0});
+    const auto value =
+        cty::testing::RandomValue(random, CtyType(), {.null_percent = 5, .unknown_percent = 0});
     out.push_back(cty::EncodeJson(value, CtyType()).value());
   }
   return out;
@@ -34,12 +35,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   (void)cty::DecodeAnyJson(text);
   if (const auto type = cty::Type::FromJson(text)) {
-    fuzz::Require(cty::Type::FromJson(type->ToJson()) == *type, "a type changes when it is written and read");
+    fuzz::Require(cty::Type::FromJson(type->ToJson()) == *type,
+                  "a type changes when it is written and read");
   }
   if (const auto number = cty::Number::Parse(text)) {
-    fuzz::Require(cty::Number::Parse(number->ToString()) == *number, "a number changes when it is written and read");
+    fuzz::Require(cty::Number::Parse(number->ToString()) == *number,
+                  "a number changes when it is written and read");
   }
   const auto state = framework::PrivateData::Decode(text);
-  fuzz::Require(framework::PrivateData::Decode(state.Encode()) == state, "private data changes when it is written and read");
+  fuzz::Require(framework::PrivateData::Decode(state.Encode()) == state,
+                "private data changes when it is written and read");
   return 0;
 }

@@ -1,4 +1,5 @@
-// Zip archives. Reading one ends in a tree within its limits or in an error; a tree that was read can be packed.
+// Zip archives. Reading one ends in a tree within its limits or in an error; a tree that was read
+// can be packed.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,18 +12,21 @@ namespace sless::fuzz {
 namespace {
 
 void Check(const source::Tree& tree, const source::Limits& limits) {
-  Require(!tree.entries.empty() && tree.entries.size() <= limits.max_files, "the number of files is within the limits");
+  Require(!tree.entries.empty() && tree.entries.size() <= limits.max_files,
+          "the number of files is within the limits");
   Require(tree.TotalBytes() <= limits.max_total_bytes, "the bytes are within the limits");
   std::string last;
   for (const auto& entry : tree.entries) {
     Require(last < entry.path, "paths are sorted and there once");
     const std::string path = "/" + entry.path + "/";
-    for (const char* bad : {"//", "/./", "/../", "\\"}) Require(path.find(bad) == std::string::npos, "no path is hostile");
+    for (const char* bad : {"//", "/./", "/../", "\\"})
+      Require(path.find(bad) == std::string::npos, "no path is hostile");
     Require(path.find('\0') == std::string::npos, "no path has a NUL");
     last = entry.path;
   }
   // Packing it compares every byte with the digests.
-  Require(source::WriteZip(tree, [](std::string_view) { return base::Ok(); }).has_value(), "what was read can be packed");
+  Require(source::WriteZip(tree, [](std::string_view) { return base::Ok(); }).has_value(),
+          "what was read can be packed");
 }
 
 }  // namespace
@@ -59,10 +63,12 @@ std::vector<std::string> Seeds() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sless;  // NOLINT: a test program
   const int fd = memfd_create("zip", MFD_CLOEXEC);
-  fuzz::Require(fd >= 0 && write(fd, data, size) == static_cast<ssize_t>(size), "there is a memory file");
+  fuzz::Require(fd >= 0 && write(fd, data, size) == static_cast<ssize_t>(size),
+                "there is a memory file");
   source::Limits limits;
   limits.max_total_bytes = 4 << 20;
-  if (const auto tree = source::ReadZip("/proc/self/fd/" + std::to_string(fd), limits)) fuzz::Check(*tree, limits);
+  if (const auto tree = source::ReadZip("/proc/self/fd/" + std::to_string(fd), limits))
+    fuzz::Check(*tree, limits);
   close(fd);
   return 0;
 }

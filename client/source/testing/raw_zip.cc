@@ -30,8 +30,9 @@ std::string RawZip::Bytes() const {
   for (const auto& entry : entries) {
     const auto packed = entry.deflate ? Deflated(entry.bytes) : entry.bytes;
     const auto method = entry.method.value_or(entry.deflate ? 8 : 0);
-    const auto crc = entry.crc.value_or(static_cast<uint32_t>(
-        crc32(0, reinterpret_cast<const Bytef*>(entry.bytes.data()), static_cast<uInt>(entry.bytes.size()))));
+    const auto crc = entry.crc.value_or(
+        static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(entry.bytes.data()),
+                                    static_cast<uInt>(entry.bytes.size()))));
     const uint64_t size = entry.size.value_or(entry.bytes.size());
     const uint64_t packed_size = entry.packed_size.value_or(packed.size());
     const auto flags = static_cast<uint16_t>(entry.flags | (entry.descriptor ? 8 : 0));

@@ -28,7 +28,8 @@ class TempDir {
   std::string operator/(const std::string& name) const { return path_ / name; }
   const std::filesystem::path& path() const { return path_; }
   /// Writes a file, folders on the way included; returns its path.
-  std::string Write(const std::string& name, const std::string& bytes, bool executable = false) const {
+  std::string Write(const std::string& name, const std::string& bytes,
+                    bool executable = false) const {
     const auto file = path_ / name;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary) << bytes;

@@ -39,7 +39,8 @@ class Peer {
   bool Fill() {
     char buffer[16 << 10];
     if (broken_) return false;
-    const auto n = ssl_ != nullptr ? SSL_read(ssl_, buffer, sizeof buffer) : recv(fd_, buffer, sizeof buffer, 0);
+    const auto n = ssl_ != nullptr ? SSL_read(ssl_, buffer, sizeof buffer)
+                                   : recv(fd_, buffer, sizeof buffer, 0);
     if (n <= 0) return false;
     pending_.append(buffer, static_cast<size_t>(n));
     return true;
@@ -106,7 +107,8 @@ bool ReadHead(Peer& peer, RecordedRequest& request) {
   for (size_t i = 1; i < lines.size(); ++i) {
     const size_t colon = lines[i].find(':');
     if (colon == std::string::npos) continue;
-    request.headers.Add(lines[i].substr(0, colon), std::string(base::Trim(std::string_view(lines[i]).substr(colon + 1))));
+    request.headers.Add(lines[i].substr(0, colon),
+                        std::string(base::Trim(std::string_view(lines[i]).substr(colon + 1))));
   }
   return true;
 }
@@ -115,8 +117,10 @@ std::string AnswerText(const RecordedRequest& request, const ImposterAnswer& ans
   using End = ImposterAnswer::End;
   if (answer.end == End::kRaw) return answer.body;
   auto text = fmt::format("HTTP/1.1 {} Imposter\r\n", answer.status);
-  for (const auto& [name, value] : answer.headers.All()) text += fmt::format("{}: {}\r\n", name, value);
-  if (!answer.headers.Has("Transfer-Encoding") && !answer.headers.Has("Content-Length") && answer.status != 204) {
+  for (const auto& [name, value] : answer.headers.All())
+    text += fmt::format("{}: {}\r\n", name, value);
+  if (!answer.headers.Has("Transfer-Encoding") && !answer.headers.Has("Content-Length") &&
+      answer.status != 204) {
     text += fmt::format("Content-Length: {}\r\n", answer.body.size());
   }
   if (answer.end == End::kClose) text += "Connection: close\r\n";
@@ -125,7 +129,9 @@ std::string AnswerText(const RecordedRequest& request, const ImposterAnswer& ans
   return request.method == "HEAD" ? text : text + answer.body;
 }
 
-std::string WithoutQuery(std::string_view target) { return std::string(target.substr(0, target.find('?'))); }
+std::string WithoutQuery(std::string_view target) {
+  return std::string(target.substr(0, target.find('?')));
+}
 
 }  // namespace
 
@@ -175,7 +181,8 @@ struct HttpImposter::Impl {
     if (it == answers.end()) {
       ImposterAnswer none;
       none.status = 404;
-      none.body = fmt::format("imposter: nothing registered for {} {}", request.method, request.target);
+      none.body =
+          fmt::format("imposter: nothing registered for {} {}", request.method, request.target);
       return none;
     }
     const auto answer = it->second.front();
@@ -218,7 +225,8 @@ HttpImposter::HttpImposter(ImposterOptions options) : impl_(std::make_unique<Imp
   if (!impl_->options.cert_file.empty()) {
     impl_->tls = SSL_CTX_new(TLS_server_method());
     if (SSL_CTX_use_certificate_chain_file(impl_->tls, impl_->options.cert_file.c_str()) != 1 ||
-        SSL_CTX_use_PrivateKey_file(impl_->tls, impl_->options.key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
+        SSL_CTX_use_PrivateKey_file(impl_->tls, impl_->options.key_file.c_str(),
+                                    SSL_FILETYPE_PEM) != 1) {
       std::abort();
     }
   }
@@ -241,8 +249,9 @@ HttpImposter::HttpImposter(ImposterOptions options) : impl_(std::make_unique<Imp
   }
   if (listen(impl_->listen_fd, 64) != 0) std::abort();
   impl_->acceptor = std::thread([this] {
-    // OpenSSL's server side writes with write(2): a client that has gone must not end the test program. Of these threads alone (its
-    // children inherit the mask), so that a SIGPIPE of the code under test still shows.
+    // OpenSSL's server side writes with write(2): a client that has gone must not end the test
+    // program. Of these threads alone (its children inherit the mask), so that a SIGPIPE of the
+    // code under test still shows.
     sigset_t pipe;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
@@ -267,7 +276,8 @@ HttpImposter::~HttpImposter() {
 }
 
 std::string HttpImposter::Url() const {
-  if (!impl_->options.unix_path.empty()) return "http+unix://" + base::PercentEncode(impl_->options.unix_path);
+  if (!impl_->options.unix_path.empty())
+    return "http+unix://" + base::PercentEncode(impl_->options.unix_path);
   return impl_->tls != nullptr ? fmt::format("https://localhost:{}", impl_->port)
                                : fmt::format("http://127.0.0.1:{}", impl_->port);
 }

@@ -26,14 +26,15 @@ struct ImposterAnswer {
   Headers headers;
   std::chrono::milliseconds delay{0};  ///< before the answer; ends early when the imposter stops
   enum class End {
-    kKeepAlive,     ///< as HTTP/1.1 says
-    kClose,         ///< "Connection: close" and closed after the answer
-    kCloseSilently, ///< closed after the answer, without saying so
-    kNoAnswer,      ///< the request is read, then the connection is closed without a byte
-    kHalfAnswer,    ///< closed in the middle of the body
-    kRaw,           ///< `body` is written as it is, then the connection is closed
+    kKeepAlive,      ///< as HTTP/1.1 says
+    kClose,          ///< "Connection: close" and closed after the answer
+    kCloseSilently,  ///< closed after the answer, without saying so
+    kNoAnswer,       ///< the request is read, then the connection is closed without a byte
+    kHalfAnswer,     ///< closed in the middle of the body
+    kRaw,            ///< `body` is written as it is, then the connection is closed
   } end = End::kKeepAlive;
-  bool answer_before_body = false;  ///< answers after the request's head, closes without reading the body
+  bool answer_before_body =
+      false;  ///< answers after the request's head, closes without reading the body
 };
 
 struct ImposterOptions {
@@ -42,19 +43,22 @@ struct ImposterOptions {
   std::string key_file;
 };
 
-/// Thread safety: all methods may be called from any thread; handlers are called from the imposter's threads.
+/// Thread safety: all methods may be called from any thread; handlers are called from the
+/// imposter's threads.
 class HttpImposter {
  public:
   explicit HttpImposter(ImposterOptions options = {});
   ~HttpImposter();
   HttpImposter(const HttpImposter&) = delete;
 
-  /// "http://127.0.0.1:<port>", "https://localhost:<port>" or "http+unix://…", without a final slash.
+  /// "http://127.0.0.1:<port>", "https://localhost:<port>" or "http+unix://…", without a final
+  /// slash.
   std::string Url() const;
   int Port() const;
 
-  /// Answers `method` on `target` (exact with query, else exact without the query) with the answers given, in turn; the last one stays.
-  /// Without an answer registered: 404 with a body that says so.
+  /// Answers `method` on `target` (exact with query, else exact without the query) with the answers
+  /// given, in turn; the last one stays. Without an answer registered: 404 with a body that says
+  /// so.
   void On(std::string method, std::string target, std::vector<ImposterAnswer> answers);
   /// Answers everything; wins over On.
   void Handle(std::function<ImposterAnswer(const RecordedRequest&)> handler);

@@ -58,7 +58,11 @@ class FileResource final : public Resource {
   sless::framework::Schema Schema() const override {
     return {.description = "A text file on this machine.",
             .attributes = {
-                {"id", String(), {.computed = true, .description = "The path.", .plan_modifiers = {UseStateForUnknown()}}},
+                {"id",
+                 String(),
+                 {.computed = true,
+                  .description = "The path.",
+                  .plan_modifiers = {UseStateForUnknown()}}},
                 {"path",
                  String(),
                  {.required = true,
@@ -68,13 +72,20 @@ class FileResource final : public Resource {
                 {"text", String(), {.required = true, .description = "What is in it."}},
                 {"executable",
                  Bool(),
-                 {.optional = true, .computed = true, .description = "May it be run?", .default_value = False()}},
+                 {.optional = true,
+                  .computed = true,
+                  .description = "May it be run?",
+                  .default_value = False()}},
                 {"bytes", Int64(), {.computed = true, .description = "Length of the text."}},
             }};
   }
 
-  void Create(const ChangeRequest& request, StateResponse& response) const override { Write(request.plan, response); }
-  void Update(const ChangeRequest& request, StateResponse& response) const override { Write(request.plan, response); }
+  void Create(const ChangeRequest& request, StateResponse& response) const override {
+    Write(request.plan, response);
+  }
+  void Update(const ChangeRequest& request, StateResponse& response) const override {
+    Write(request.plan, response);
+  }
 
   void Read(const ReadRequest& request, StateResponse& response) const override {
     auto file = Load(request.state, response);
@@ -95,7 +106,8 @@ class FileResource final : public Resource {
     const auto file = Load(request.prior, response);
     if (!file) return;
     if (std::remove(file->path->c_str()) != 0 && errno != ENOENT) {
-      response.diagnostics.AddError(Path("path"), "Cannot delete the file", *file->path + ": " + std::strerror(errno));
+      response.diagnostics.AddError(Path("path"), "Cannot delete the file",
+                                    *file->path + ": " + std::strerror(errno));
     }
   }
 
@@ -129,13 +141,15 @@ class FileResource final : public Resource {
     out << *file->text;
     out.close();
     if (!out) {
-      response.diagnostics.AddError(Path("path"), "Cannot write the file", *file->path + ": " + std::strerror(errno));
+      response.diagnostics.AddError(Path("path"), "Cannot write the file",
+                                    *file->path + ": " + std::strerror(errno));
       return;
     }
     std::error_code ignored;
-    std::filesystem::permissions(
-        *file->path, std::filesystem::perms::owner_exec,
-        *file->executable ? std::filesystem::perm_options::add : std::filesystem::perm_options::remove, ignored);
+    std::filesystem::permissions(*file->path, std::filesystem::perms::owner_exec,
+                                 *file->executable ? std::filesystem::perm_options::add
+                                                   : std::filesystem::perm_options::remove,
+                                 ignored);
     Save(*file, response);
   }
 };
@@ -146,9 +160,10 @@ class GreetFunction final : public Function {
  public:
   std::string Name() const override { return "greet"; }
   FunctionDefinition Definition() const override {
-    return {.parameters = {{.name = "name", .type = Type::String(), .description = "Who is greeted."}},
-            .result = Type::String(),
-            .summary = "Greets somebody"};
+    return {
+        .parameters = {{.name = "name", .type = Type::String(), .description = "Who is greeted."}},
+        .result = Type::String(),
+        .summary = "Greets somebody"};
   }
   void Call(const std::vector<Value>& arguments, FunctionResponse& response) const override {
     const std::string& name = arguments[0].AsString();
@@ -180,6 +195,7 @@ class HelloProvider final : public Provider {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return sless::plugin::Serve(argc, argv, environ, {.name = "hello", .address = "example/hello", .version = "0.1.0"},
+  return sless::plugin::Serve(argc, argv, environ,
+                              {.name = "hello", .address = "example/hello", .version = "0.1.0"},
                               [] { return std::make_unique<HelloProvider>(); });
 }

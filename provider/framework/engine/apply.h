@@ -22,7 +22,9 @@ struct ApplyResponse {
   Diagnostics diagnostics;
 };
 
-/// The state in the answer always conforms to the schema and is wholly known, so that no host loses an object.
-ApplyResponse ApplyResource(const Engine& engine, const Call& call, const ResourceEntry& entry, ApplyRequest request);
+/// The state in the answer always conforms to the schema and is wholly known, so that no host loses
+/// an object.
+ApplyResponse ApplyResource(const Engine& engine, const Call& call, const ResourceEntry& entry,
+                            ApplyRequest request);
 
 }  // namespace sless::framework::engine

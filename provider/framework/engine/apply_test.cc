@@ -13,17 +13,18 @@ namespace sless::framework {
 namespace {
 
 using cty::Value;
-using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::FakeProvider;
 using testing::FakeResource;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Schema ThingSchema() {
   return Schema{.attributes = {{"id", String(), {.computed = true}},
                                {"name", String(), {.required = true}},
                                {"event", String(), {.optional = true, .semantic_equal = JsonEqual}},
                                {"secret", String(), {.optional = true, .write_only = true}}},
-                .blocks = {Block{.name = "rule", .nesting = Nesting::kList,
+                .blocks = {Block{.name = "rule",
+                                 .nesting = Nesting::kList,
                                  .attributes = {{"port", Int64(), {.required = true}}}}}};
 }
 
@@ -44,15 +45,19 @@ class ApplyTest : public ::testing::Test {
     entry_ = engine_->catalog().FindResource("fake_thing");
   }
   engine::ApplyResponse Create() {
-    return engine::ApplyResource(*engine_, {{}, log_}, *entry_,
-                                 {Thing(Value::Null()), Value::Null(), Thing(Value::Unknown()), "", Value::Null()});
+    return engine::ApplyResource(
+        *engine_, {{}, log_}, *entry_,
+        {Thing(Value::Null()), Value::Null(), Thing(Value::Unknown()), "", Value::Null()});
   }
   engine::ApplyResponse Update() {
     return engine::ApplyResource(*engine_, {{}, log_}, *entry_,
-                                 {Thing(Value::Null(), "m"), Thing(Str("1")), Thing(Value::Unknown(), "m"), "raw", Value::Null()});
+                                 {Thing(Value::Null(), "m"), Thing(Str("1")),
+                                  Thing(Value::Unknown(), "m"), "raw", Value::Null()});
   }
   engine::ApplyResponse Delete() {
-    return engine::ApplyResource(*engine_, {{}, log_}, *entry_, {Value::Null(), Thing(Str("1")), Value::Null(), "", Value::Null()});
+    return engine::ApplyResource(
+        *engine_, {{}, log_}, *entry_,
+        {Value::Null(), Thing(Str("1")), Value::Null(), "", Value::Null()});
   }
 
   base::SystemClock clock_;
@@ -72,16 +77,19 @@ struct Case {
 TEST_F(ApplyTest, WhatIsKeptAfterEachOutcome) {
   const Value done = Thing(Str("1"));
   const std::vector<Case> cases = {
-      {"AllWell", [](auto& q, auto& r) { r.state = q.plan.IsNull() ? q.prior : q.plan.With("id", Str("2")); },
+      {"AllWell",
+       [](auto& q, auto& r) { r.state = q.plan.IsNull() ? q.prior : q.plan.With("id", Str("2")); },
        Thing(Str("2")), Thing(Str("2"), "m"), Value::Null(), nullptr},
-      {"ErrorAtOnce", [](auto&, auto& r) { r.diagnostics.AddError("No", "No."); }, Value::Null(), done, done, "error: No"},
+      {"ErrorAtOnce", [](auto&, auto& r) { r.diagnostics.AddError("No", "No."); }, Value::Null(),
+       done, done, "error: No"},
       {"ErrorAfterHalf",
        [](auto& q, auto& r) {
          if (!q.plan.IsNull()) r.state = q.plan;
          r.diagnostics.AddError("Half", "Half.");
        },
        Thing(Value::Null()), Thing(Value::Null(), "m"), done, "error: Half"},
-      {"Throws", [](auto&, auto&) { throw std::runtime_error("boom"); }, Value::Null(), done, done, "exception: boom"},
+      {"Throws", [](auto&, auto&) { throw std::runtime_error("boom"); }, Value::Null(), done, done,
+       "exception: boom"},
       {"ThrowsOther", [](auto&, auto&) { throw 5; }, Value::Null(), done, done, "of unknown type"},
       {"ThrowsAfterState",
        [](auto& q, auto& r) {
@@ -93,19 +101,24 @@ TEST_F(ApplyTest, WhatIsKeptAfterEachOutcome) {
        [](auto& q, auto& r) {
          if (!q.plan.IsNull()) r.state = q.plan;
        },
-       Thing(Value::Null()), Thing(Value::Null(), "m"), Value::Null(), "id: Provider Returned Unknown Value"},
-      {"NoState", [](auto&, auto& r) { r.state = Value::Null(); }, Value::Null(), Value::Null(), Value::Null(),
-       "Missing Resource State After"},
-      {"WrongType", [](auto&, auto& r) { r.state = Str("x"); }, Thing(Value::Null()), done, Value::Null(),
-       "Provider Returned Invalid State"},
-      {"MissingAttribute", [](auto&, auto& r) { r.state = Value::Object({{"id", Str("1")}}); }, Thing(Value::Null()), done,
-       Value::Null(), "missing"},
-      {"UnknownState", [](auto&, auto& r) { r.state = Value::Unknown(); }, Thing(Value::Null()), done, Value::Null(),
-       "Provider Returned Invalid State"},
+       Thing(Value::Null()), Thing(Value::Null(), "m"), Value::Null(),
+       "id: Provider Returned Unknown Value"},
+      {"NoState", [](auto&, auto& r) { r.state = Value::Null(); }, Value::Null(), Value::Null(),
+       Value::Null(), "Missing Resource State After"},
+      {"WrongType", [](auto&, auto& r) { r.state = Str("x"); }, Thing(Value::Null()), done,
+       Value::Null(), "Provider Returned Invalid State"},
+      {"MissingAttribute",
+       [](auto&, auto& r) {
+         r.state = Value::Object({{"id", Str("1")}});
+       },
+       Thing(Value::Null()), done, Value::Null(), "missing"},
+      {"UnknownState", [](auto&, auto& r) { r.state = Value::Unknown(); }, Thing(Value::Null()),
+       done, Value::Null(), "Provider Returned Invalid State"},
       {"WriteOnlyAndNullBlocks",
        [](auto& q, auto& r) {
          if (q.plan.IsNull()) return;
-         r.state = q.plan.With("id", Str("2")).With("secret", Str("leak")).With("rule", Value::Null());
+         r.state =
+             q.plan.With("id", Str("2")).With("secret", Str("leak")).With("rule", Value::Null());
        },
        Thing(Str("2")), Thing(Str("2"), "m"), Value::Null(), nullptr},
   };
@@ -130,9 +143,12 @@ TEST_F(ApplyTest, WhatIsKeptAfterEachOutcome) {
 }
 
 TEST_F(ApplyTest, KeepsThePlannedSpelling) {
-  Use({.create = [](auto& q, auto& r) { r.state = q.plan.With("id", Str("1")).With("event", Str("{\"b\":1,\"a\":2}")); }});
+  Use({.create = [](auto& q, auto& r) {
+    r.state = q.plan.With("id", Str("1")).With("event", Str("{\"b\":1,\"a\":2}"));
+  }});
   const Value planned = Thing(Value::Unknown()).With("event", Str("{ \"a\": 2, \"b\": 1.0 }"));
-  const auto response = engine::ApplyResource(*engine_, {{}, log_}, *entry_, {planned, Value::Null(), planned, "", Value::Null()});
+  const auto response = engine::ApplyResource(*engine_, {{}, log_}, *entry_,
+                                              {planned, Value::Null(), planned, "", Value::Null()});
   EXPECT_EQ(response.diagnostics.ToString(), "");
   EXPECT_EQ(response.state.Get("event"), Str("{ \"a\": 2, \"b\": 1.0 }"));
 }
@@ -175,17 +191,23 @@ TEST_F(ApplyTest, FailedCreateIsTaintedAndReplaced) {
 
 TEST_F(ApplyTest, DriverSeesABadProvider) {
   // The driver must be able to fail: a provider that changes a configured value.
-  Use({.create = [](auto& q, auto& r) { r.state = q.plan.With("id", Str("1")).With("name", Str("other")); }});
+  Use({.create = [](auto& q, auto& r) {
+    r.state = q.plan.With("id", Str("1")).With("name", Str("other"));
+  }});
   testing::CoreDriver driver(*engine_, "fake_thing", log_);
   const auto result = driver.Apply(driver.Config({{"name", Str("n")}}));
   EXPECT_THAT(result.Problems(), HasSubstr("name: was \"n\", but now \"other\""));
   Use({.modify_plan = [](auto&, auto& r) { r.plan = r.plan.With("name", Str("other")); }});
   testing::CoreDriver second(*engine_, "fake_thing", log_);
-  EXPECT_THAT(second.Plan(second.Config({{"name", Str("n")}})).Problems(), HasSubstr("does not match config"));
+  EXPECT_THAT(second.Plan(second.Config({{"name", Str("n")}})).Problems(),
+              HasSubstr("does not match config"));
   int count = 0;
-  Use({.modify_plan = [&](auto&, auto& r) { r.plan = r.plan.With("id", Str(std::to_string(++count))); }});
+  Use({.modify_plan = [&](auto&, auto& r) {
+    r.plan = r.plan.With("id", Str(std::to_string(++count)));
+  }});
   testing::CoreDriver third(*engine_, "fake_thing", log_);
-  EXPECT_THAT(third.Plan(third.Config({{"name", Str("n")}})).Problems(), HasSubstr("second plan of the same request differs"));
+  EXPECT_THAT(third.Plan(third.Config({{"name", Str("n")}})).Problems(),
+              HasSubstr("second plan of the same request differs"));
 }
 
 // --- read ---
@@ -202,17 +224,22 @@ TEST_F(ApplyTest, Read) {
   const std::vector<ReadCase> cases = {
       {"Same", [](auto&, auto&) {}, before, nullptr},
       {"Gone", [](auto&, auto& r) { r.state = Value::Null(); }, Value::Null(), nullptr},
-      {"Drift", [](auto& q, auto& r) { r.state = q.state.With("name", Str("x")); }, before.With("name", Str("x")), nullptr},
-      {"SameMeaning", [](auto& q, auto& r) { r.state = q.state.With("event", Str("{ \"a\" : 1 }")); }, before, nullptr},
+      {"Drift", [](auto& q, auto& r) { r.state = q.state.With("name", Str("x")); },
+       before.With("name", Str("x")), nullptr},
+      {"SameMeaning",
+       [](auto& q, auto& r) { r.state = q.state.With("event", Str("{ \"a\" : 1 }")); }, before,
+       nullptr},
       {"Error", [](auto&, auto& r) { r.diagnostics.AddError("Denied", "x"); }, before, "Denied"},
       {"Throws", [](auto&, auto&) { throw std::logic_error("oops"); }, before, "oops"},
       {"WrongType", [](auto&, auto& r) { r.state = Value::Int(1); }, before, "Invalid State"},
-      {"Unknown", [](auto& q, auto& r) { r.state = q.state.With("id", Value::Unknown()); }, before.With("id", Value::Null()), "unknown"},
+      {"Unknown", [](auto& q, auto& r) { r.state = q.state.With("id", Value::Unknown()); },
+       before.With("id", Value::Null()), "unknown"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);
     Use({.read = c.hook});
-    const auto response = engine::ReadResource(*engine_, {{}, log_}, *entry_, {before, "private", Value::Null()});
+    const auto response =
+        engine::ReadResource(*engine_, {{}, log_}, *entry_, {before, "private", Value::Null()});
     EXPECT_EQ(response.state, c.state) << response.state.ToString();
     EXPECT_EQ(response.private_data, "private");
     if (c.error == nullptr) {

@@ -17,10 +17,12 @@ FunctionResponse Failed(std::string text, std::optional<int64_t> argument = std:
   return {cty::Value::Null(), FunctionError{std::move(text), argument}};
 }
 
-std::optional<FunctionResponse> CheckArguments(const FunctionEntry& entry, const std::vector<cty::Value>& arguments) {
+std::optional<FunctionResponse> CheckArguments(const FunctionEntry& entry,
+                                               const std::vector<cty::Value>& arguments) {
   const size_t fixed = entry.definition.parameters.size();
   if (arguments.size() < fixed || (arguments.size() > fixed && !entry.definition.variadic)) {
-    return Failed(fmt::format("{} takes {} arguments, got {}", entry.name, fixed, arguments.size()));
+    return Failed(
+        fmt::format("{} takes {} arguments, got {}", entry.name, fixed, arguments.size()));
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Parameter& parameter = *ParameterAt(entry, i);
@@ -42,83 +44,97 @@ const cty::Type* ArgumentType(const FunctionEntry& entry, size_t index) {
   return parameter == nullptr ? nullptr : &parameter->type;
 }
 
-FunctionResponse CallFunction(const FunctionEntry& entry, const std::vector<cty::Value>& arguments) {
+FunctionResponse CallFunction(const FunctionEntry& entry,
+                              const std::vector<cty::Value>& arguments) {
   if (auto failed = CheckArguments(entry, arguments)) return *failed;
   FunctionResponse response;
   Diagnostics diagnostics;
-  Guard(fmt::format("Function {}", entry.name), diagnostics, [&] { entry.function->Call(arguments, response); });
+  Guard(fmt::format("Function {}", entry.name), diagnostics,
+        [&] { entry.function->Call(arguments, response); });
   if (diagnostics.HasError()) return Failed(diagnostics.items().front().detail);
   if (response.error) return {cty::Value::Null(), std::move(response.error)};
   if (const auto fits = cty::Conforms(response.result, entry.definition.result); !fits) {
-    return Failed(fmt::format("{} returned a value that does not fit its result type ({}): a bug of the provider",
-                              entry.name, fits.error().message));
+    return Failed(fmt::format(
+        "{} returned a value that does not fit its result type ({}): a bug of the provider",
+        entry.name, fits.error().message));
   }
   return response;
 }
 
-EphemeralResult OpenEphemeral(const Engine& engine, const Call& call, const Entry<EphemeralResource>& entry,
-                              const cty::Value& config) {
+EphemeralResult OpenEphemeral(const Engine& engine, const Call& call,
+                              const Entry<EphemeralResource>& entry, const cty::Value& config) {
   const Context context = engine.MakeContext(call);
   const PrivateData none;
   EphemeralResponse response;
   response.result = config;
-  Guard(fmt::format("Open of {}", entry.type_name), response.diagnostics,
-        [&] { entry.object->Open({context, config, none}, response); });
+  Guard(fmt::format("Open of {}", entry.type_name), response.diagnostics, [&] {
+    entry.object->Open({context, config, none}, response);
+  });
   const auto fits = cty::Conforms(response.result, entry.type);
   const bool usable = fits && response.result.IsKnown() && response.result.IsWhollyKnown();
   if (!usable && !response.diagnostics.HasError()) {
-    response.diagnostics.AddError("Provider Returned Invalid Data",
-                                  fmt::format("Open of {} returned a value that cannot be used ({}). This is a bug of "
-                                              "the provider: please report it.",
-                                              entry.type_name, fits ? "null or not wholly known" : fits.error().message));
+    response.diagnostics.AddError(
+        "Provider Returned Invalid Data",
+        fmt::format("Open of {} returned a value that cannot be used ({}). This is a bug of "
+                    "the provider: please report it.",
+                    entry.type_name, fits ? "null or not wholly known" : fits.error().message));
   }
   if (!usable) response.result = cty::UnknownsToNull(config);
   return {std::move(response.result), response.renew_at, response.private_data.Encode(),
           std::move(response.diagnostics)};
 }
 
-EphemeralResult RenewEphemeral(const Engine& engine, const Call& call, const Entry<EphemeralResource>& entry,
+EphemeralResult RenewEphemeral(const Engine& engine, const Call& call,
+                               const Entry<EphemeralResource>& entry,
                                std::string_view private_data) {
   const Context context = engine.MakeContext(call);
   const PrivateData held = PrivateData::Decode(private_data);
   const cty::Value config;
   EphemeralResponse response;
   response.private_data = held;
-  Guard(fmt::format("Renewal of {}", entry.type_name), response.diagnostics,
-        [&] { entry.object->Renew({context, config, held}, response); });
-  return {cty::Value::Null(), response.renew_at, response.private_data.Encode(), std::move(response.diagnostics)};
+  Guard(fmt::format("Renewal of {}", entry.type_name), response.diagnostics, [&] {
+    entry.object->Renew({context, config, held}, response);
+  });
+  return {cty::Value::Null(), response.renew_at, response.private_data.Encode(),
+          std::move(response.diagnostics)};
 }
 
-Diagnostics CloseEphemeral(const Engine& engine, const Call& call, const Entry<EphemeralResource>& entry,
-                           std::string_view private_data) {
+Diagnostics CloseEphemeral(const Engine& engine, const Call& call,
+                           const Entry<EphemeralResource>& entry, std::string_view private_data) {
   const Context context = engine.MakeContext(call);
   const PrivateData held = PrivateData::Decode(private_data);
   const cty::Value config;
   Diagnostics diagnostics;
-  Guard(fmt::format("Close of {}", entry.type_name), diagnostics,
-        [&] { entry.object->Close({context, config, held}, diagnostics); });
+  Guard(fmt::format("Close of {}", entry.type_name), diagnostics, [&] {
+    entry.object->Close({context, config, held}, diagnostics);
+  });
   return diagnostics;
 }
 
-Diagnostics PlanAction(const Engine& engine, const Call& call, const Entry<Action>& entry, const cty::Value& config) {
+Diagnostics PlanAction(const Engine& engine, const Call& call, const Entry<Action>& entry,
+                       const cty::Value& config) {
   const Context context = engine.MakeContext(call);
   Diagnostics diagnostics;
-  Guard(fmt::format("Planning {}", entry.type_name), diagnostics,
-        [&] { entry.object->Plan({context, config, [](std::string_view) {}}, diagnostics); });
+  Guard(fmt::format("Planning {}", entry.type_name), diagnostics, [&] {
+    entry.object->Plan({context, config, [](std::string_view) {}}, diagnostics);
+  });
   return diagnostics;
 }
 
-Diagnostics InvokeAction(const Engine& engine, const Call& call, const Entry<Action>& entry, const cty::Value& config,
+Diagnostics InvokeAction(const Engine& engine, const Call& call, const Entry<Action>& entry,
+                         const cty::Value& config,
                          const std::function<void(std::string_view)>& progress) {
   const Context context = engine.MakeContext(call);
   Diagnostics diagnostics;
-  Guard(fmt::format("Action {}", entry.type_name), diagnostics,
-        [&] { entry.object->Invoke({context, config, progress}, diagnostics); });
+  Guard(fmt::format("Action {}", entry.type_name), diagnostics, [&] {
+    entry.object->Invoke({context, config, progress}, diagnostics);
+  });
   return diagnostics;
 }
 
-void ListObjects(const Engine& engine, const Call& call, const Entry<ListResource>& entry, const ResourceEntry& resource,
-                 const ListResourceRequest& request, const std::function<bool(ListedObject)>& emit) {
+void ListObjects(const Engine& engine, const Call& call, const Entry<ListResource>& entry,
+                 const ResourceEntry& resource, const ListResourceRequest& request,
+                 const std::function<bool(ListedObject)>& emit) {
   constexpr int64_t kDefaultLimit = 100;
   const int64_t limit = request.limit > 0 ? request.limit : kDefaultLimit;
   const Context context = engine.MakeContext(call);
@@ -127,13 +143,15 @@ void ListObjects(const Engine& engine, const Call& call, const Entry<ListResourc
   const auto forward = [&](ListedObject object) {
     if (ended || sent >= limit) return false;
     if (!request.include_object) object.object = cty::Value::Null();
-    const bool fits = cty::Conforms(object.identity, resource.identity_type) && object.identity.IsWhollyKnown() &&
+    const bool fits = cty::Conforms(object.identity, resource.identity_type) &&
+                      object.identity.IsWhollyKnown() &&
                       cty::Conforms(object.object, resource.type) && object.object.IsWhollyKnown();
     if (!fits) {
       object = {};
-      object.diagnostics.AddError("Provider Bug", fmt::format("Listing {} gave an object that does not fit the schema. "
-                                                              "Please report it.",
-                                                              entry.type_name));
+      object.diagnostics.AddError(
+          "Provider Bug", fmt::format("Listing {} gave an object that does not fit the schema. "
+                                      "Please report it.",
+                                      entry.type_name));
     }
     ++sent;
     const bool failed = object.diagnostics.HasError();
@@ -141,8 +159,9 @@ void ListObjects(const Engine& engine, const Call& call, const Entry<ListResourc
     return !ended;
   };
   Diagnostics diagnostics;
-  Guard(fmt::format("Listing {}", entry.type_name), diagnostics,
-        [&] { entry.object->List({context, request.config, request.include_object, limit}, forward); });
+  Guard(fmt::format("Listing {}", entry.type_name), diagnostics, [&] {
+    entry.object->List({context, request.config, request.include_object, limit}, forward);
+  });
   if (!ended && diagnostics.HasError()) {
     ListedObject last;
     last.diagnostics = std::move(diagnostics);

@@ -45,7 +45,8 @@ class Lookup final : public DataSource {
  public:
   std::string TypeName() const override { return "fake_lookup"; }
   framework::Schema Schema() const override {
-    return {.attributes = {{"name", String(), {.required = true}}, {"url", String(), {.computed = true}}}};
+    return {.attributes = {{"name", String(), {.required = true}},
+                           {"url", String(), {.computed = true}}}};
   }
   void Read(const DataRequest& request, DataResponse& response) const override {
     const auto* client = request.context.provider_data.Get<Client>();
@@ -60,7 +61,9 @@ class Lookup final : public DataSource {
 class Token final : public EphemeralResource {
  public:
   std::string TypeName() const override { return "fake_token"; }
-  framework::Schema Schema() const override { return {.attributes = {{"value", String(), {.computed = true}}}}; }
+  framework::Schema Schema() const override {
+    return {.attributes = {{"value", String(), {.computed = true}}}};
+  }
   void Open(const EphemeralRequest& request, EphemeralResponse& response) const override {
     response.result = request.config.With("value", Str("t"));
     response.renew_at = request.context.clock.Now() + std::chrono::seconds(30);
@@ -77,7 +80,9 @@ class Token final : public EphemeralResource {
 class Restart final : public Action {
  public:
   std::string TypeName() const override { return "fake_restart"; }
-  framework::Schema Schema() const override { return {.attributes = {{"name", String(), {.required = true}}}}; }
+  framework::Schema Schema() const override {
+    return {.attributes = {{"name", String(), {.required = true}}}};
+  }
   void Plan(const ActionRequest& request, Diagnostics& diagnostics) const override {
     request.progress("nobody hears this");
     if (request.config.Get("name").IsUnknown()) diagnostics.AddWarning("Later", "Unknown.");
@@ -92,8 +97,11 @@ class Restart final : public Action {
 class Things final : public ListResource {
  public:
   std::string TypeName() const override { return "fake_thing"; }
-  framework::Schema Schema() const override { return {.attributes = {{"mode", String(), {.optional = true}}}}; }
-  void List(const ListRequest& request, const std::function<bool(ListedObject)>& emit) const override {
+  framework::Schema Schema() const override {
+    return {.attributes = {{"mode", String(), {.optional = true}}}};
+  }
+  void List(const ListRequest& request,
+            const std::function<bool(ListedObject)>& emit) const override {
     const std::string& mode = request.config.Get("mode").AsString();
     for (int i = 0; i < 1000; ++i) {
       ListedObject object;
@@ -110,12 +118,14 @@ class CallTest : public ::testing::Test {
   CallTest() {
     testing::FakeResource::Hooks hooks;
     hooks.schema.attributes = {{"name", String(), {.required = true}}};
-    hooks.identity = IdentitySchema{.version = 0, .attributes = {{"key", cty::Type::String(), true, ""}}};
+    hooks.identity =
+        IdentitySchema{.version = 0, .attributes = {{"key", cty::Type::String(), true, ""}}};
     auto provider = std::make_unique<testing::FakeProvider>(std::vector{hooks});
     provider->schema.attributes = {{"url", String(), {.required = true}}};
     provider->configure = [](const ConfigureRequest& request, ConfigureResponse& response) {
       if (request.config.Get("url") == Str("throw")) throw std::runtime_error("boom");
-      response.data = ProviderData::Of(std::make_shared<Client>(Client{request.config.Get("url").AsString()}));
+      response.data =
+          ProviderData::Of(std::make_shared<Client>(Client{request.config.Get("url").AsString()}));
     };
     provider->functions = [] { return One<Function, Join>(); };
     provider->data_sources = [] { return One<DataSource, Lookup>(); };
@@ -151,7 +161,8 @@ TEST_F(CallTest, CatalogIsComplete) {
   EXPECT_THAT(catalog.ListNames(), ElementsAre("fake_thing"));
   EXPECT_EQ(catalog.FindResource("fake_thin"), nullptr);
   EXPECT_EQ(catalog.FindResource("fake_thing"), catalog.FindResource("fake_thing"));
-  EXPECT_THAT(engine::UnknownType("resource", "fake_thin", catalog.ResourceNames()).detail, HasSubstr("Did you mean \"fake_thing\"?"));
+  EXPECT_THAT(engine::UnknownType("resource", "fake_thin", catalog.ResourceNames()).detail,
+              HasSubstr("Did you mean \"fake_thing\"?"));
 }
 
 TEST_F(CallTest, CatalogReportsDoubles) {
@@ -159,12 +170,15 @@ TEST_F(CallTest, CatalogReportsDoubles) {
   hooks.schema.attributes = {{"count", String(), {}}};
   const testing::FakeProvider provider({hooks, hooks});
   const engine::Catalog catalog(provider);
-  EXPECT_THAT(catalog.Check(), ElementsAre(HasSubstr("reserved"), HasSubstr("must be required"), HasSubstr("declared twice")));
+  EXPECT_THAT(catalog.Check(), ElementsAre(HasSubstr("reserved"), HasSubstr("must be required"),
+                                           HasSubstr("declared twice")));
 }
 
 TEST_F(CallTest, Functions) {
   const auto* join = engine_->catalog().FindFunction("join");
-  const auto run = [&](std::vector<Value> arguments) { return engine::CallFunction(*join, arguments); };
+  const auto run = [&](std::vector<Value> arguments) {
+    return engine::CallFunction(*join, arguments);
+  };
   EXPECT_EQ(run({Str("-"), Str("a"), Str("b")}).result, Str("a-b"));
   EXPECT_EQ(run({Str("-")}).result, Str(""));
   EXPECT_EQ(run({Str("-"), Value::Null()}).result, Str(""));
@@ -180,7 +194,8 @@ TEST_F(CallTest, Functions) {
 TEST_F(CallTest, DataSourcesSeeTheConfiguredClient) {
   const auto* lookup = engine_->catalog().FindDataSource("fake_lookup");
   const auto read = [&](const char* name) {
-    return engine::ReadData(*engine_, call(), *lookup, Value::Object({{"name", Str(name)}, {"url", Value::Null()}}));
+    return engine::ReadData(*engine_, call(), *lookup,
+                            Value::Object({{"name", Str(name)}, {"url", Value::Null()}}));
   };
   EXPECT_THAT(read("ok").diagnostics.ToString(), HasSubstr("Not configured"));
   EXPECT_THAT(Configure("throw").ToString(), HasSubstr("boom"));
@@ -194,23 +209,29 @@ TEST_F(CallTest, DataSourcesSeeTheConfiguredClient) {
 
 TEST_F(CallTest, EphemeralResources) {
   const auto* token = engine_->catalog().FindEphemeral("fake_token");
-  const auto open = engine::OpenEphemeral(*engine_, call(), *token, Value::Object({{"value", Value::Null()}}));
+  const auto open =
+      engine::OpenEphemeral(*engine_, call(), *token, Value::Object({{"value", Value::Null()}}));
   EXPECT_EQ(open.result.Get("value"), Str("t"));
   EXPECT_TRUE(open.renew_at.has_value());
   const auto renew = engine::RenewEphemeral(*engine_, call(), *token, open.private_data);
   EXPECT_EQ(PrivateData::Decode(renew.private_data).Get("renewed"), "7");
   EXPECT_FALSE(renew.renew_at.has_value());
-  EXPECT_EQ(engine::CloseEphemeral(*engine_, call(), *token, open.private_data).ToString(), "warning: Closed: 7");
+  EXPECT_EQ(engine::CloseEphemeral(*engine_, call(), *token, open.private_data).ToString(),
+            "warning: Closed: 7");
 }
 
 TEST_F(CallTest, Actions) {
   const auto* restart = engine_->catalog().FindAction("fake_restart");
   const auto config = [](Value name) { return Value::Object({{"name", std::move(name)}}); };
-  EXPECT_EQ(engine::PlanAction(*engine_, call(), *restart, config(Value::Unknown())).ToString(), "warning: Later: Unknown.");
+  EXPECT_EQ(engine::PlanAction(*engine_, call(), *restart, config(Value::Unknown())).ToString(),
+            "warning: Later: Unknown.");
   std::vector<std::string> lines;
   const auto progress = [&](std::string_view line) { lines.emplace_back(line); };
-  EXPECT_EQ(engine::InvokeAction(*engine_, call(), *restart, config(Str("x")), progress).ToString(), "warning: Done: ok");
-  EXPECT_THAT(engine::InvokeAction(*engine_, call(), *restart, config(Str("bad")), progress).ToString(), HasSubstr("boom"));
+  EXPECT_EQ(engine::InvokeAction(*engine_, call(), *restart, config(Str("x")), progress).ToString(),
+            "warning: Done: ok");
+  EXPECT_THAT(
+      engine::InvokeAction(*engine_, call(), *restart, config(Str("bad")), progress).ToString(),
+      HasSubstr("boom"));
   EXPECT_THAT(lines, ElementsAre("half", "half"));
 }
 
@@ -219,7 +240,8 @@ TEST_F(CallTest, Lists) {
   const auto* resource = engine_->catalog().FindResource("fake_thing");
   const auto run = [&](const char* mode, bool include, int64_t limit) {
     std::vector<ListedObject> events;
-    engine::ListObjects(*engine_, call(), *list, *resource, {Value::Object({{"mode", Str(mode)}}), include, limit},
+    engine::ListObjects(*engine_, call(), *list, *resource,
+                        {Value::Object({{"mode", Str(mode)}}), include, limit},
                         [&](ListedObject event) {
                           events.push_back(std::move(event));
                           return true;

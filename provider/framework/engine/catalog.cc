@@ -25,7 +25,8 @@ void Fill(Entry<T>& entry) {
 }
 void Fill(FunctionEntry& entry) { entry.definition = entry.function->Definition(); }
 
-// The objects of one kind: the list is asked for at the first use of the kind, each schema at the first use of its object.
+// The objects of one kind: the list is asked for at the first use of the kind, each schema at the
+// first use of its object.
 template <class EntryT>
 class Kind {
  public:
@@ -162,24 +163,36 @@ const Entry<ListResource>* Catalog::FindList(std::string_view name) const {
   return impl_->lists.Find(name, impl_->LoadLists());
 }
 
-std::vector<std::string> Catalog::ResourceNames() const { return impl_->resources.Names(impl_->LoadResources()); }
+std::vector<std::string> Catalog::ResourceNames() const {
+  return impl_->resources.Names(impl_->LoadResources());
+}
 std::vector<std::string> Catalog::DataSourceNames() const {
   return impl_->data_sources.Names(impl_->LoadDataSources());
 }
-std::vector<std::string> Catalog::FunctionNames() const { return impl_->functions.Names(impl_->LoadFunctions()); }
-std::vector<std::string> Catalog::EphemeralNames() const { return impl_->ephemerals.Names(impl_->LoadEphemerals()); }
-std::vector<std::string> Catalog::ActionNames() const { return impl_->actions.Names(impl_->LoadActions()); }
-std::vector<std::string> Catalog::ListNames() const { return impl_->lists.Names(impl_->LoadLists()); }
+std::vector<std::string> Catalog::FunctionNames() const {
+  return impl_->functions.Names(impl_->LoadFunctions());
+}
+std::vector<std::string> Catalog::EphemeralNames() const {
+  return impl_->ephemerals.Names(impl_->LoadEphemerals());
+}
+std::vector<std::string> Catalog::ActionNames() const {
+  return impl_->actions.Names(impl_->LoadActions());
+}
+std::vector<std::string> Catalog::ListNames() const {
+  return impl_->lists.Names(impl_->LoadLists());
+}
 
 namespace {
 
-void CheckSchema(const std::string& name, const Schema& schema, SchemaUse use, std::vector<std::string>& out) {
+void CheckSchema(const std::string& name, const Schema& schema, SchemaUse use,
+                 std::vector<std::string>& out) {
   for (const auto& problem : ValidateSchema(schema, use)) out.push_back(name + ": " + problem);
 }
 
 bool ValidIdentity(const IdentityAttribute& attribute) {
   const cty::Type& type = attribute.type;
-  return type.IsPrimitive() || (type.kind() == cty::Type::Kind::kList && type.element().IsPrimitive());
+  return type.IsPrimitive() ||
+         (type.kind() == cty::Type::Kind::kList && type.element().IsPrimitive());
 }
 
 }  // namespace
@@ -193,23 +206,29 @@ std::vector<std::string> Catalog::Check() const {
     if (!entry->identity) continue;
     for (const auto& attribute : entry->identity->attributes) {
       if (!ValidIdentity(attribute)) {
-        out.push_back(fmt::format("{}: identity {}: must be a primitive or a list of primitives", name, attribute.name));
+        out.push_back(fmt::format("{}: identity {}: must be a primitive or a list of primitives",
+                                  name, attribute.name));
       }
     }
   }
-  for (const auto& name : DataSourceNames()) CheckSchema(name, FindDataSource(name)->schema, SchemaUse::kDataSource, out);
-  for (const auto& name : EphemeralNames()) CheckSchema(name, FindEphemeral(name)->schema, SchemaUse::kEphemeral, out);
-  for (const auto& name : ActionNames()) CheckSchema(name, FindAction(name)->schema, SchemaUse::kAction, out);
+  for (const auto& name : DataSourceNames())
+    CheckSchema(name, FindDataSource(name)->schema, SchemaUse::kDataSource, out);
+  for (const auto& name : EphemeralNames())
+    CheckSchema(name, FindEphemeral(name)->schema, SchemaUse::kEphemeral, out);
+  for (const auto& name : ActionNames())
+    CheckSchema(name, FindAction(name)->schema, SchemaUse::kAction, out);
   for (const auto& name : ListNames()) {
     CheckSchema(name, FindList(name)->schema, SchemaUse::kList, out);
     const auto* resource = FindResource(name);
     if (resource == nullptr || !resource->identity) {
-      out.push_back(fmt::format("{}: a list resource needs the managed resource with an identity", name));
+      out.push_back(
+          fmt::format("{}: a list resource needs the managed resource with an identity", name));
     }
   }
   FunctionNames();
-  for (const auto* twice : {&impl_->resources.twice(), &impl_->data_sources.twice(), &impl_->functions.twice(),
-                            &impl_->ephemerals.twice(), &impl_->actions.twice(), &impl_->lists.twice()}) {
+  for (const auto* twice :
+       {&impl_->resources.twice(), &impl_->data_sources.twice(), &impl_->functions.twice(),
+        &impl_->ephemerals.twice(), &impl_->actions.twice(), &impl_->lists.twice()}) {
     for (const auto& name : *twice) out.push_back(name + ": declared twice");
   }
   return out;

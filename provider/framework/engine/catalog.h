@@ -58,7 +58,8 @@ class Catalog {
   std::vector<std::string> ActionNames() const;
   std::vector<std::string> ListNames() const;
 
-  /// Breaches of schema rules of everything in it, and names given twice; for a unit test of each provider.
+  /// Breaches of schema rules of everything in it, and names given twice; for a unit test of each
+  /// provider.
   std::vector<std::string> Check() const;
 
  private:

@@ -25,8 +25,8 @@ std::string Show(const cty::Value& value, const AttributeOptions& options) {
 
 class PlannedCheck {
  public:
-  void Level(const Attributes& attributes, const Blocks& blocks, const cty::Value& config, const cty::Value& prior,
-             const cty::Value& planned, const cty::Path& path) {
+  void Level(const Attributes& attributes, const Blocks& blocks, const cty::Value& config,
+             const cty::Value& prior, const cty::Value& planned, const cty::Path& path) {
     for (const auto& a : attributes) {
       One(a, config.Get(a.name), prior.Get(a.name), planned.Get(a.name), path.Attribute(a.name));
     }
@@ -38,8 +38,8 @@ class PlannedCheck {
 
  private:
   // The order of these rules is that of the host.
-  void One(const Attribute& attribute, const cty::Value& config, const cty::Value& prior, const cty::Value& planned,
-           const cty::Path& path) {
+  void One(const Attribute& attribute, const cty::Value& config, const cty::Value& prior,
+           const cty::Value& planned, const cty::Path& path) {
     const auto& o = attribute.options;
     if (o.write_only) {
       if (!planned.IsNull()) report.Add(path, "planned value for write-only attribute is not null");
@@ -48,13 +48,17 @@ class PlannedCheck {
     if (planned == config) return;
     if (planned == prior && !prior.IsNull() && !config.IsNull()) return;
     if (o.computed && (!o.optional || config.IsNull())) return;
-    if (config.IsNull()) return report.Add(path, fmt::format("planned value {} for a non-computed attribute", Show(planned, o)));
+    if (config.IsNull())
+      return report.Add(
+          path, fmt::format("planned value {} for a non-computed attribute", Show(planned, o)));
     if (attribute.type.nesting) return NestedValue(attribute, config, prior, planned, path);
     if (prior.IsNull()) {
-      return report.Add(path, fmt::format("planned value {} does not match config value {}", Show(planned, o), Show(config, o)));
+      return report.Add(path, fmt::format("planned value {} does not match config value {}",
+                                          Show(planned, o), Show(config, o)));
     }
-    report.Add(path, fmt::format("planned value {} does not match config value {} nor prior value {}", Show(planned, o),
-                                 Show(config, o), Show(prior, o)));
+    report.Add(path,
+               fmt::format("planned value {} does not match config value {} nor prior value {}",
+                           Show(planned, o), Show(config, o), Show(prior, o)));
   }
 
   void NestedValue(const Attribute& attribute, const cty::Value& config, const cty::Value& prior,
@@ -62,29 +66,34 @@ class PlannedCheck {
     if (planned.IsNull()) return report.Add(path, "planned for absence but config wants existence");
     if (config.IsUnknown()) return report.Add(path, "planned a value for an unknown configuration");
     if (planned.IsUnknown()) return report.Add(path, "planned unknown for configured value");
-    Elements(*attribute.type.nesting, attribute.type.attributes, {}, config, prior, planned, path, "count");
+    Elements(*attribute.type.nesting, attribute.type.attributes, {}, config, prior, planned, path,
+             "count");
   }
 
-  void One(const Block& block, const cty::Value& config, const cty::Value& prior, const cty::Value& planned,
-           const cty::Path& path) {
+  void One(const Block& block, const cty::Value& config, const cty::Value& prior,
+           const cty::Value& planned, const cty::Path& path) {
     if (planned == config) return;
     if (config.IsUnknown()) return report.Add(path, "planned value for unknown dynamic block");
-    if (planned.IsUnknown()) return report.Add(path, "attribute representing nested block must not be unknown itself");
+    if (planned.IsUnknown())
+      return report.Add(path, "attribute representing nested block must not be unknown itself");
     if (planned.IsNull()) {
       return report.Add(path, block.nesting == Nesting::kSingle
                                   ? "planned for absence but config wants existence"
-                                  : "attribute representing nested blocks must be empty to indicate no blocks, not null");
+                                  : "attribute representing nested blocks must be empty to "
+                                    "indicate no blocks, not null");
     }
     if (config.IsNull()) return report.Add(path, "planned for existence but config wants absence");
-    Elements(block.nesting, block.attributes, block.blocks, config, prior, planned, path, "block count");
+    Elements(block.nesting, block.attributes, block.blocks, config, prior, planned, path,
+             "block count");
   }
 
-  void Elements(Nesting nesting, const Attributes& attributes, const Blocks& blocks, const cty::Value& config,
-                const cty::Value& prior, const cty::Value& planned, const cty::Path& path, std::string_view count) {
+  void Elements(Nesting nesting, const Attributes& attributes, const Blocks& blocks,
+                const cty::Value& config, const cty::Value& prior, const cty::Value& planned,
+                const cty::Path& path, std::string_view count) {
     if (nesting == Nesting::kSingle) return Level(attributes, blocks, config, prior, planned, path);
     if (planned.size() != config.size()) {
-      return report.Add(path, fmt::format("{} in plan ({}) disagrees with count in config ({})", count, planned.size(),
-                                          config.size()));
+      return report.Add(path, fmt::format("{} in plan ({}) disagrees with count in config ({})",
+                                          count, planned.size(), config.size()));
     }
     if (nesting == Nesting::kSet) return;
     if (nesting == Nesting::kMap) {
@@ -99,15 +108,17 @@ class PlannedCheck {
     }
     for (size_t i = 0; i < planned.AsList().size(); ++i) {
       const cty::Value old = i < prior.AsList().size() ? prior.AsList()[i] : cty::Value::Null();
-      Element(attributes, blocks, config.AsList()[i], old, planned.AsList()[i], path.Index(static_cast<int64_t>(i)));
+      Element(attributes, blocks, config.AsList()[i], old, planned.AsList()[i],
+              path.Index(static_cast<int64_t>(i)));
     }
   }
 
-  void Element(const Attributes& attributes, const Blocks& blocks, const cty::Value& config, const cty::Value& prior,
-               const cty::Value& planned, const cty::Path& path) {
+  void Element(const Attributes& attributes, const Blocks& blocks, const cty::Value& config,
+               const cty::Value& prior, const cty::Value& planned, const cty::Path& path) {
     if (planned == config) return;
     if (planned.IsUnknown()) return report.Add(path, "planned unknown for configured value");
-    if (planned.IsNull() != config.IsNull()) return report.Add(path, "planned for absence or existence against config");
+    if (planned.IsNull() != config.IsNull())
+      return report.Add(path, "planned for absence or existence against config");
     Level(attributes, blocks, config, prior, planned, path);
   }
 };
@@ -117,7 +128,8 @@ class AppliedCheck {
  public:
   explicit AppliedCheck(bool allow_unknown) : allow_unknown_(allow_unknown) {}
 
-  void Compare(const cty::Value& planned, const cty::Value& actual, const cty::Path& path, bool sensitive) {
+  void Compare(const cty::Value& planned, const cty::Value& actual, const cty::Path& path,
+               bool sensitive) {
     if (planned.IsUnknown()) return;
     if (planned == actual) return;
     if (actual.IsUnknown()) return Differ(path, "was known, but now unknown", sensitive);
@@ -127,20 +139,29 @@ class AppliedCheck {
     using Kind = cty::Value::Kind;
     switch (planned.kind()) {
       case Kind::kList:
-      case Kind::kTuple: return CompareList(planned, actual, path, sensitive);
-      case Kind::kSet: return CompareSet(planned, actual, path, sensitive);
+      case Kind::kTuple:
+        return CompareList(planned, actual, path, sensitive);
+      case Kind::kSet:
+        return CompareSet(planned, actual, path, sensitive);
       case Kind::kMap:
-      case Kind::kObject: return CompareMembers(planned, actual, path, sensitive);
-      default: break;
+      case Kind::kObject:
+        return CompareMembers(planned, actual, path, sensitive);
+      default:
+        break;
     }
-    Differ(path, sensitive ? "" : fmt::format("was {}, but now {}", planned.ToString(), actual.ToString()), sensitive);
+    Differ(
+        path,
+        sensitive ? "" : fmt::format("was {}, but now {}", planned.ToString(), actual.ToString()),
+        sensitive);
   }
 
-  void Level(const Attributes& attributes, const Blocks& blocks, const cty::Value& planned, const cty::Value& actual) {
+  void Level(const Attributes& attributes, const Blocks& blocks, const cty::Value& planned,
+             const cty::Value& actual) {
     for (const auto& a : attributes) {
       Compare(planned.Get(a.name), actual.Get(a.name), cty::Path(a.name), a.options.sensitive);
     }
-    for (const auto& b : blocks) Compare(planned.Get(b.name), actual.Get(b.name), cty::Path(b.name), false);
+    for (const auto& b : blocks)
+      Compare(planned.Get(b.name), actual.Get(b.name), cty::Path(b.name), false);
   }
   Report report;
 
@@ -148,15 +169,20 @@ class AppliedCheck {
   void Differ(const cty::Path& path, std::string reason, bool sensitive) {
     report.Add(path, sensitive ? "inconsistent values for sensitive attribute" : std::move(reason));
   }
-  void CompareList(const cty::Value& planned, const cty::Value& actual, const cty::Path& path, bool sensitive) {
+  void CompareList(const cty::Value& planned, const cty::Value& actual, const cty::Path& path,
+                   bool sensitive) {
     if (planned.size() != actual.size()) {
-      return Differ(path, fmt::format("length changed from {} to {}", planned.size(), actual.size()), sensitive);
+      return Differ(path,
+                    fmt::format("length changed from {} to {}", planned.size(), actual.size()),
+                    sensitive);
     }
     for (size_t i = 0; i < planned.size(); ++i) {
-      Compare(planned.AsList()[i], actual.AsList()[i], path.Index(static_cast<int64_t>(i)), sensitive);
+      Compare(planned.AsList()[i], actual.AsList()[i], path.Index(static_cast<int64_t>(i)),
+              sensitive);
     }
   }
-  void CompareMembers(const cty::Value& planned, const cty::Value& actual, const cty::Path& path, bool sensitive) {
+  void CompareMembers(const cty::Value& planned, const cty::Value& actual, const cty::Path& path,
+                      bool sensitive) {
     const bool map = planned.kind() == cty::Value::Kind::kMap;
     for (const auto& [key, item] : planned.AsMap()) {
       if (!actual.AsMap().contains(key)) {
@@ -166,7 +192,8 @@ class AppliedCheck {
       }
     }
     for (const auto& [key, item] : actual.AsMap()) {
-      if (!planned.AsMap().contains(key)) Differ(path, fmt::format("new element \"{}\" has appeared", key), sensitive);
+      if (!planned.AsMap().contains(key))
+        Differ(path, fmt::format("new element \"{}\" has appeared", key), sensitive);
     }
   }
   bool Fits(const cty::Value& planned, const cty::Value& actual) const {
@@ -174,9 +201,12 @@ class AppliedCheck {
     check.Compare(planned, actual, cty::Path(), false);
     return check.report.Take().empty();
   }
-  void CompareSet(const cty::Value& planned, const cty::Value& actual, const cty::Path& path, bool sensitive) {
+  void CompareSet(const cty::Value& planned, const cty::Value& actual, const cty::Path& path,
+                  bool sensitive) {
     if (actual.size() > planned.size()) {
-      return Differ(path, fmt::format("length changed from {} to {}", planned.size(), actual.size()), sensitive);
+      return Differ(path,
+                    fmt::format("length changed from {} to {}", planned.size(), actual.size()),
+                    sensitive);
     }
     const auto some = [](const cty::Value::Elements& items, const auto& fits) {
       for (const auto& item : items) {
@@ -186,7 +216,8 @@ class AppliedCheck {
     };
     for (const auto& p : planned.AsList()) {
       if (!some(actual.AsList(), [&](const cty::Value& a) { return Fits(p, a); })) {
-        Differ(path, "planned set element does not correlate with any element in actual", sensitive);
+        Differ(path, "planned set element does not correlate with any element in actual",
+               sensitive);
       }
     }
     for (const auto& a : actual.AsList()) {
@@ -200,13 +231,14 @@ class AppliedCheck {
 };
 
 void CheckShape(const Schema& schema, const cty::Value& value, Report& report) {
-  if (const auto fits = cty::Conforms(value, ImpliedType(schema)); !fits) report.Add(cty::Path(), fits.error().message);
+  if (const auto fits = cty::Conforms(value, ImpliedType(schema)); !fits)
+    report.Add(cty::Path(), fits.error().message);
 }
 
 }  // namespace
 
-std::vector<std::string> CheckPlanned(const Schema& schema, const cty::Value& config, const cty::Value& prior,
-                                      const cty::Value& planned) {
+std::vector<std::string> CheckPlanned(const Schema& schema, const cty::Value& config,
+                                      const cty::Value& prior, const cty::Value& planned) {
   PlannedCheck check;
   CheckShape(schema, planned, check.report);
   if (config.IsNull()) {
@@ -221,12 +253,13 @@ std::vector<std::string> CheckPlanned(const Schema& schema, const cty::Value& co
   return check.report.Take();
 }
 
-std::vector<std::string> CheckApplied(const Schema& schema, const cty::Value& planned, const cty::Value& actual,
-                                      bool allow_unknown) {
+std::vector<std::string> CheckApplied(const Schema& schema, const cty::Value& planned,
+                                      const cty::Value& actual, bool allow_unknown) {
   AppliedCheck check(allow_unknown);
   CheckShape(schema, actual, check.report);
   if (!allow_unknown) {
-    for (const auto& path : cty::UnknownPaths(actual)) check.report.Add(path, "still unknown after apply");
+    for (const auto& path : cty::UnknownPaths(actual))
+      check.report.Add(path, "still unknown after apply");
   }
   if (planned.IsNull() != actual.IsNull()) {
     check.report.Add(cty::Path(), planned.IsNull() ? "root object was absent, but now present"

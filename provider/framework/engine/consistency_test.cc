@@ -38,8 +38,10 @@ TEST(CheckPlanned, OneAttribute) {
       {"UnknownAsConfigured", optional, kNull, kUnknown, kUnknown, nullptr},
       {"KeepsPriorSpelling", optional, Str("A"), Str("a"), Str("A"), nullptr},
       {"PriorForNullConfig", optional, Str("A"), kNull, Str("A"), "for a non-computed attribute"},
-      {"NotConfigured", optional, kNull, kNull, Str("x"), "planned value \"x\" for a non-computed attribute"},
-      {"OtherThanConfigured", optional, kNull, Str("a"), Str("b"), "planned value \"b\" does not match config value \"a\""},
+      {"NotConfigured", optional, kNull, kNull, Str("x"),
+       "planned value \"x\" for a non-computed attribute"},
+      {"OtherThanConfigured", optional, kNull, Str("a"), Str("b"),
+       "planned value \"b\" does not match config value \"a\""},
       {"NeitherOfBoth", optional, Str("c"), Str("a"), Str("b"), "nor prior value \"c\""},
       {"UnknownForKnown", optional, kNull, Str("a"), kUnknown, "does not match config"},
       {"KnownForUnknown", optional, kNull, kUnknown, Str("a"), "does not match config"},
@@ -58,11 +60,13 @@ TEST(CheckPlanned, OneAttribute) {
     Schema schema;
     schema.attributes = {{"x", String(), c.options}};
     const auto object = [](const Value& v) { return Value::Object({{"x", v}}); };
-    const auto found = engine::CheckPlanned(schema, object(c.config), object(c.prior), object(c.planned));
+    const auto found =
+        engine::CheckPlanned(schema, object(c.config), object(c.prior), object(c.planned));
     if (c.reason == nullptr) {
       EXPECT_THAT(found, IsEmpty());
     } else {
-      EXPECT_THAT(found, Contains(AllOf(HasSubstr(c.reason), HasSubstr("x: "), Not(HasSubstr("hunter2")))));
+      EXPECT_THAT(
+          found, Contains(AllOf(HasSubstr(c.reason), HasSubstr("x: "), Not(HasSubstr("hunter2")))));
     }
   }
 }
@@ -72,16 +76,22 @@ TEST(CheckPlanned, RootAndShape) {
   schema.attributes = {{"x", String(), {.optional = true}}};
   const Value object = Value::Object({{"x", kNull}});
   EXPECT_THAT(engine::CheckPlanned(schema, kNull, object, kNull), IsEmpty());
-  EXPECT_THAT(engine::CheckPlanned(schema, kNull, object, object), Contains(HasSubstr("non-null destroy")));
-  EXPECT_THAT(engine::CheckPlanned(schema, object, kNull, kNull), Contains(HasSubstr("config wants existence")));
-  EXPECT_THAT(engine::CheckPlanned(schema, object, kNull, kUnknown), Contains(HasSubstr("unknown object")));
-  EXPECT_THAT(engine::CheckPlanned(schema, object, kNull, Value::Object({})), Contains(HasSubstr("missing")));
+  EXPECT_THAT(engine::CheckPlanned(schema, kNull, object, object),
+              Contains(HasSubstr("non-null destroy")));
+  EXPECT_THAT(engine::CheckPlanned(schema, object, kNull, kNull),
+              Contains(HasSubstr("config wants existence")));
+  EXPECT_THAT(engine::CheckPlanned(schema, object, kNull, kUnknown),
+              Contains(HasSubstr("unknown object")));
+  EXPECT_THAT(engine::CheckPlanned(schema, object, kNull, Value::Object({})),
+              Contains(HasSubstr("missing")));
 }
 
 std::vector<Attribute> Inner() {
   return {{"a", String(), {.optional = true}}, {"c", String(), {.computed = true}}};
 }
-Value In(Value a, Value c = Value::Null()) { return Value::Object({{"a", std::move(a)}, {"c", std::move(c)}}); }
+Value In(Value a, Value c = Value::Null()) {
+  return Value::Object({{"a", std::move(a)}, {"c", std::move(c)}});
+}
 
 struct NestedCase {
   const char* name;
@@ -96,22 +106,32 @@ TEST(CheckPlanned, NestedAttributesAndBlocks) {
   const auto set = [](std::vector<Value> v) { return Value::Set(std::move(v)); };
   const std::vector<NestedCase> cases = {
       {"Computed", Nesting::kSingle, kNull, In(Str("a")), In(Str("a"), kUnknown), nullptr, nullptr},
-      {"Wrong", Nesting::kSingle, kNull, In(Str("a")), In(Str("b")), "x.a: planned value", "x.a: planned value"},
-      {"Absent", Nesting::kSingle, kNull, In(Str("a")), kNull, "x: planned for absence", "x: planned for absence"},
-      {"Unknown", Nesting::kSingle, kNull, In(Str("a")), kUnknown, "planned unknown", "must not be unknown itself"},
-      {"ListOk", Nesting::kList, list({}), list({In(Str("a"))}), list({In(Str("a"), kUnknown)}), nullptr, nullptr},
-      {"ListCount", Nesting::kList, list({In(Str("q"))}), list({In(Str("a"))}), list({}), "count in plan (0) disagrees with count in config (1)",
-       "block count in plan (0) disagrees"},
-      {"ListNull", Nesting::kList, list({}), list({In(Str("a"))}), kNull, "planned for absence", "must be empty"},
-      {"ListElement", Nesting::kList, list({}), list({In(Str("a"))}), list({In(Str("z"))}), "x[0].a", "x[0].a"},
-      {"ListPrior", Nesting::kList, list({In(Str("A"))}), list({In(Str("a"))}), list({In(Str("A"))}), nullptr, nullptr},
-      {"SetCountOnly", Nesting::kSet, set({}), set({In(Str("a"))}), set({In(Str("z"))}), nullptr, nullptr},
-      {"SetCount", Nesting::kSet, set({In(Str("q"))}), set({In(Str("a"))}), set({}), "count", "count"},
-      {"MapKey", Nesting::kMap, Value::Map({}), Value::Map({{"k", In(Str("a"))}}), Value::Map({{"j", In(Str("a"))}}),
-       "map key \"j\"", "map key \"j\""},
-      {"MapElement", Nesting::kMap, Value::Map({}), Value::Map({{"k", In(Str("a"))}}), Value::Map({{"k", In(Str("b"))}}),
-       "x[\"k\"].a", "x[\"k\"].a"},
-      {"DynamicBlock", Nesting::kList, list({In(Str("q"))}), kUnknown, list({}), "x: planned a value for an unknown", "unknown dynamic block"},
+      {"Wrong", Nesting::kSingle, kNull, In(Str("a")), In(Str("b")), "x.a: planned value",
+       "x.a: planned value"},
+      {"Absent", Nesting::kSingle, kNull, In(Str("a")), kNull, "x: planned for absence",
+       "x: planned for absence"},
+      {"Unknown", Nesting::kSingle, kNull, In(Str("a")), kUnknown, "planned unknown",
+       "must not be unknown itself"},
+      {"ListOk", Nesting::kList, list({}), list({In(Str("a"))}), list({In(Str("a"), kUnknown)}),
+       nullptr, nullptr},
+      {"ListCount", Nesting::kList, list({In(Str("q"))}), list({In(Str("a"))}), list({}),
+       "count in plan (0) disagrees with count in config (1)", "block count in plan (0) disagrees"},
+      {"ListNull", Nesting::kList, list({}), list({In(Str("a"))}), kNull, "planned for absence",
+       "must be empty"},
+      {"ListElement", Nesting::kList, list({}), list({In(Str("a"))}), list({In(Str("z"))}),
+       "x[0].a", "x[0].a"},
+      {"ListPrior", Nesting::kList, list({In(Str("A"))}), list({In(Str("a"))}),
+       list({In(Str("A"))}), nullptr, nullptr},
+      {"SetCountOnly", Nesting::kSet, set({}), set({In(Str("a"))}), set({In(Str("z"))}), nullptr,
+       nullptr},
+      {"SetCount", Nesting::kSet, set({In(Str("q"))}), set({In(Str("a"))}), set({}), "count",
+       "count"},
+      {"MapKey", Nesting::kMap, Value::Map({}), Value::Map({{"k", In(Str("a"))}}),
+       Value::Map({{"j", In(Str("a"))}}), "map key \"j\"", "map key \"j\""},
+      {"MapElement", Nesting::kMap, Value::Map({}), Value::Map({{"k", In(Str("a"))}}),
+       Value::Map({{"k", In(Str("b"))}}), "x[\"k\"].a", "x[\"k\"].a"},
+      {"DynamicBlock", Nesting::kList, list({In(Str("q"))}), kUnknown, list({}),
+       "x: planned a value for an unknown", "unknown dynamic block"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);
@@ -119,15 +139,24 @@ TEST(CheckPlanned, NestedAttributesAndBlocks) {
     Schema attribute;
     attribute.attributes = {{"x", {}, {.optional = true}}};
     switch (c.nesting) {
-      case Nesting::kSingle: attribute.attributes[0].type = SingleNested(Inner()); break;
-      case Nesting::kList: attribute.attributes[0].type = ListNested(Inner()); break;
-      case Nesting::kSet: attribute.attributes[0].type = SetNested(Inner()); break;
-      case Nesting::kMap: attribute.attributes[0].type = MapNested(Inner()); break;
+      case Nesting::kSingle:
+        attribute.attributes[0].type = SingleNested(Inner());
+        break;
+      case Nesting::kList:
+        attribute.attributes[0].type = ListNested(Inner());
+        break;
+      case Nesting::kSet:
+        attribute.attributes[0].type = SetNested(Inner());
+        break;
+      case Nesting::kMap:
+        attribute.attributes[0].type = MapNested(Inner());
+        break;
     }
     Schema block;
     block.blocks = {Block{.name = "x", .nesting = c.nesting, .attributes = Inner()}};
     const auto check = [&](const Schema& schema, const char* reason) {
-      const auto found = engine::CheckPlanned(schema, object(c.config), object(c.prior), object(c.planned));
+      const auto found =
+          engine::CheckPlanned(schema, object(c.config), object(c.prior), object(c.planned));
       if (reason == nullptr) {
         EXPECT_THAT(found, IsEmpty());
       } else {
@@ -166,11 +195,16 @@ TEST(CheckApplied, OneValue) {
       {"ListPartKnown", list, Value::List({kUnknown, Str("b")}), strings({"z", "b"}), nullptr},
       {"SetDecided", set, Value::Set({kUnknown, Str("b")}), Value::StringSet({"z", "b"}), nullptr},
       {"SetShrinks", set, Value::Set({kUnknown, Str("b")}), Value::StringSet({"b"}), nullptr},
-      {"SetGrows", set, Value::StringSet({"b"}), Value::StringSet({"a", "b"}), "length changed from 1 to 2"},
-      {"SetVanished", set, Value::StringSet({"a", "b"}), Value::StringSet({"b"}), "does not correlate"},
-      {"MapNew", map, Value::StringMap({}), Value::StringMap({{"k", "v"}}), "new element \"k\" has appeared"},
-      {"MapGone", map, Value::StringMap({{"k", "v"}}), Value::StringMap({}), "element \"k\" has vanished"},
-      {"MapElement", map, Value::StringMap({{"k", "v"}}), Value::StringMap({{"k", "w"}}), "x[\"k\"]: was"},
+      {"SetGrows", set, Value::StringSet({"b"}), Value::StringSet({"a", "b"}),
+       "length changed from 1 to 2"},
+      {"SetVanished", set, Value::StringSet({"a", "b"}), Value::StringSet({"b"}),
+       "does not correlate"},
+      {"MapNew", map, Value::StringMap({}), Value::StringMap({{"k", "v"}}),
+       "new element \"k\" has appeared"},
+      {"MapGone", map, Value::StringMap({{"k", "v"}}), Value::StringMap({}),
+       "element \"k\" has vanished"},
+      {"MapElement", map, Value::StringMap({{"k", "v"}}), Value::StringMap({{"k", "w"}}),
+       "x[\"k\"]: was"},
       {"EmptyIsNotNull", list, Value::List({}), kNull, "but now null"},
   };
   for (const auto& c : cases) {
@@ -190,7 +224,8 @@ TEST(CheckApplied, OneValue) {
 TEST(CheckApplied, SensitiveIsHidden) {
   Schema schema;
   schema.attributes = {{"x", String(), {.optional = true, .sensitive = true}}};
-  const auto found = engine::CheckApplied(schema, Value::Object({{"x", Str("hunter2")}}), Value::Object({{"x", Str("b")}}));
+  const auto found = engine::CheckApplied(schema, Value::Object({{"x", Str("hunter2")}}),
+                                          Value::Object({{"x", Str("b")}}));
   EXPECT_THAT(found, Contains(AllOf(HasSubstr("sensitive attribute"), Not(HasSubstr("hunter2")))));
 }
 
@@ -206,17 +241,19 @@ TEST(ProposeNewState, OneAttribute) {
   const AttributeOptions optional{.optional = true};
   const AttributeOptions computed{.computed = true};
   const AttributeOptions both{.optional = true, .computed = true};
-  for (const auto& c : std::vector<ProposeCase>{{"Configured", optional, Str("p"), Str("c"), Str("c")},
-                                                {"Removed", optional, Str("p"), kNull, kNull},
-                                                {"Computed", computed, Str("p"), kNull, Str("p")},
-                                                {"BothUnset", both, Str("p"), kNull, Str("p")},
-                                                {"BothSet", both, Str("p"), Str("c"), Str("c")},
-                                                {"BothUnknown", both, Str("p"), kUnknown, kUnknown}}) {
+  for (const auto& c :
+       std::vector<ProposeCase>{{"Configured", optional, Str("p"), Str("c"), Str("c")},
+                                {"Removed", optional, Str("p"), kNull, kNull},
+                                {"Computed", computed, Str("p"), kNull, Str("p")},
+                                {"BothUnset", both, Str("p"), kNull, Str("p")},
+                                {"BothSet", both, Str("p"), Str("c"), Str("c")},
+                                {"BothUnknown", both, Str("p"), kUnknown, kUnknown}}) {
     SCOPED_TRACE(c.name);
     Schema schema;
     schema.attributes = {{"x", String(), c.options}};
     const auto object = [](const Value& v) { return Value::Object({{"x", v}}); };
-    EXPECT_EQ(testing::ProposeNewState(schema, object(c.prior), object(c.config)), object(c.proposed));
+    EXPECT_EQ(testing::ProposeNewState(schema, object(c.prior), object(c.config)),
+              object(c.proposed));
     EXPECT_EQ(testing::ProposeNewState(schema, kNull, object(c.config)).Get("x"), c.config);
     EXPECT_EQ(testing::ProposeNewState(schema, object(c.prior), kNull), kNull);
   }
@@ -236,8 +273,10 @@ TEST(ProposeNewState, Nested) {
             object(Value::List({In(Str("q"), Str("1")), In(Str("z"))})));
   // Optional and computed, and the prior value stems from a configuration that is gone.
   schema.attributes[0] = {"x", SingleNested(Inner()), {.optional = true, .computed = true}};
-  EXPECT_EQ(testing::ProposeNewState(schema, object(In(Str("a"), Str("1"))), object(kNull)), object(kNull));
-  EXPECT_EQ(testing::ProposeNewState(schema, object(In(kNull, Str("1"))), object(kNull)), object(In(kNull, Str("1"))));
+  EXPECT_EQ(testing::ProposeNewState(schema, object(In(Str("a"), Str("1"))), object(kNull)),
+            object(kNull));
+  EXPECT_EQ(testing::ProposeNewState(schema, object(In(kNull, Str("1"))), object(kNull)),
+            object(In(kNull, Str("1"))));
 }
 
 }  // namespace

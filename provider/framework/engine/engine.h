@@ -25,8 +25,8 @@ class Engine {
   const base::Clock& clock() const { return clock_; }
 
   /// ConfigureProvider: later calls see its data. A second call replaces it.
-  Diagnostics Configure(const Call& call, std::string_view terraform_version, const cty::Value& config,
-                        ClientCapabilities capabilities);
+  Diagnostics Configure(const Call& call, std::string_view terraform_version,
+                        const cty::Value& config, ClientCapabilities capabilities);
   /// The context of a call into the provider's objects.
   Context MakeContext(const Call& call) const;
 
@@ -41,7 +41,9 @@ class Engine {
   base::Guarded<Configured> configured_;
 };
 
-/// The diagnostic for a type name that the provider does not have. `kind` is "resource", "data source", ….
-Diagnostic UnknownType(std::string_view kind, std::string_view type_name, const std::vector<std::string>& known);
+/// The diagnostic for a type name that the provider does not have. `kind` is "resource", "data
+/// source", ….
+Diagnostic UnknownType(std::string_view kind, std::string_view type_name,
+                       const std::vector<std::string>& known);
 
 }  // namespace sless::framework::engine

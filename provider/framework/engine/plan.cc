@@ -2,10 +2,9 @@
 //   A  defaults                       where the configuration is null
 //   B  write-only attributes to null  the host's proposal still has them
 //   -  equal by meaning keeps prior   before C, so that a change of spelling alone is no change
-//   C  computed to unknown            only if something differs already: an unchanged object has an empty plan
-//   D  attribute plan modifiers       container before its children
-//   E  the resource's ModifyPlan      has the last word
-//   F  checks
+//   C  computed to unknown            only if something differs already: an unchanged object has an
+//   empty plan D  attribute plan modifiers       container before its children E  the resource's
+//   ModifyPlan      has the last word F  checks
 
 #include "provider/framework/engine/plan.h"
 
@@ -32,14 +31,17 @@ void ApplyDefaults(PlanNode& node) {
 }
 
 void ClearWriteOnly(PlanNode& node) {
-  if (node.attribute != nullptr && node.attribute->options.write_only) return node.Set(cty::Value::Null());
+  if (node.attribute != nullptr && node.attribute->options.write_only)
+    return node.Set(cty::Value::Null());
   for (auto& [name, child] : node.children) ClearWriteOnly(child);
 }
 
 void KeepEqualByMeaning(PlanNode& node) {
   if (node.attribute != nullptr && node.attribute->options.semantic_equal) {
-    const bool comparable = node.has_prior && node.config.IsKnown() && node.config.IsWhollyKnown() && node.prior.IsKnown();
-    if (comparable && node.attribute->options.semantic_equal(node.prior, node.config)) return node.Set(node.prior);
+    const bool comparable = node.has_prior && node.config.IsKnown() &&
+                            node.config.IsWhollyKnown() && node.prior.IsKnown();
+    if (comparable && node.attribute->options.semantic_equal(node.prior, node.config))
+      return node.Set(node.prior);
   }
   for (auto& [name, child] : node.children) KeepEqualByMeaning(child);
 }
@@ -50,7 +52,8 @@ void MarkComputed(PlanNode& node) {
     if (options.computed && !options.default_value) node.Set(cty::Value::Unknown());
     return;
   }
-  // An element of a set without partner in the configuration cannot be judged part by part; hosts propose none.
+  // An element of a set without partner in the configuration cannot be judged part by part; hosts
+  // propose none.
   for (auto& [name, child] : node.children) MarkComputed(child);
 }
 
@@ -60,13 +63,15 @@ struct Roots {
   const cty::Value& planned;
 };
 
-bool MayReplace(const std::vector<Attribute>& attributes, const std::vector<Block>& blocks, const cty::Value& prior,
-                const cty::Path& path, const Roots& roots);
+bool MayReplace(const std::vector<Attribute>& attributes, const std::vector<Block>& blocks,
+                const cty::Value& prior, const cty::Path& path, const Roots& roots);
 
 // The same for the objects in a nested value; where there are none, for one that may come.
-bool ElementsMayReplace(Nesting nesting, const std::vector<Attribute>& attributes, const std::vector<Block>& blocks,
-                        const cty::Value& prior, const cty::Path& path, const Roots& roots) {
-  if (nesting == Nesting::kSingle || prior.size() == 0) return MayReplace(attributes, blocks, prior, path, roots);
+bool ElementsMayReplace(Nesting nesting, const std::vector<Attribute>& attributes,
+                        const std::vector<Block>& blocks, const cty::Value& prior,
+                        const cty::Path& path, const Roots& roots) {
+  if (nesting == Nesting::kSingle || prior.size() == 0)
+    return MayReplace(attributes, blocks, prior, path, roots);
   for (const auto& item : prior.AsList()) {
     if (MayReplace(attributes, blocks, item, path, roots)) return true;
   }
@@ -76,10 +81,11 @@ bool ElementsMayReplace(Nesting nesting, const std::vector<Attribute>& attribute
   return false;
 }
 
-// True if some part of an object asks for replacement once it is unknown. An object that is unknown as a whole stands for
-// unknown parts: if the second plan, where they are known, asked for it first, the host would refuse that plan.
-bool MayReplace(const std::vector<Attribute>& attributes, const std::vector<Block>& blocks, const cty::Value& prior,
-                const cty::Path& path, const Roots& roots) {
+// True if some part of an object asks for replacement once it is unknown. An object that is unknown
+// as a whole stands for unknown parts: if the second plan, where they are known, asked for it
+// first, the host would refuse that plan.
+bool MayReplace(const std::vector<Attribute>& attributes, const std::vector<Block>& blocks,
+                const cty::Value& prior, const cty::Path& path, const Roots& roots) {
   const cty::Value unknown = cty::Value::Unknown();
   for (const auto& attribute : attributes) {
     const cty::Value& part = prior.Get(attribute.name);
@@ -87,18 +93,22 @@ bool MayReplace(const std::vector<Attribute>& attributes, const std::vector<Bloc
     cty::Value planned = unknown;
     bool requires_replace = false;
     for (const auto& modifier : attribute.options.plan_modifiers) {
-      ModifyContext context{path,         unknown,     part,          prior.IsKnown(), planned, requires_replace,
-                            roots.config, roots.prior, roots.planned, ignored};
+      ModifyContext context{path,          unknown,          part,         prior.IsKnown(),
+                            planned,       requires_replace, roots.config, roots.prior,
+                            roots.planned, ignored};
       modifier.modify(context);
     }
     if (requires_replace) return true;
     if (attribute.type.nesting &&
-        ElementsMayReplace(*attribute.type.nesting, attribute.type.attributes, {}, part, path, roots)) {
+        ElementsMayReplace(*attribute.type.nesting, attribute.type.attributes, {}, part, path,
+                           roots)) {
       return true;
     }
   }
   for (const auto& block : blocks) {
-    if (ElementsMayReplace(block.nesting, block.attributes, block.blocks, prior.Get(block.name), path, roots)) return true;
+    if (ElementsMayReplace(block.nesting, block.attributes, block.blocks, prior.Get(block.name),
+                           path, roots))
+      return true;
   }
   return false;
 }
@@ -107,8 +117,8 @@ bool UnknownPartsMayReplace(const PlanNode& node, const Roots& roots) {
   if (node.parts == nullptr || !node.config.IsUnknown()) return false;
   // A list, map or set is seen by its prior elements, everything else as one object.
   const bool many = node.prior.kind() != cty::Value::Kind::kObject;
-  return ElementsMayReplace(many ? Nesting::kList : Nesting::kSingle, *node.parts, *node.part_blocks, node.prior, node.path,
-                            roots);
+  return ElementsMayReplace(many ? Nesting::kList : Nesting::kSingle, *node.parts,
+                            *node.part_blocks, node.prior, node.path, roots);
 }
 
 void RunModifiers(PlanNode& node, const Roots& roots, PlanResponse& response) {
@@ -117,8 +127,9 @@ void RunModifiers(PlanNode& node, const Roots& roots, PlanResponse& response) {
     cty::Value planned = before;
     bool requires_replace = false;
     for (const auto& modifier : node.attribute->options.plan_modifiers) {
-      ModifyContext context{node.path,    node.config,  node.prior,    node.has_prior, planned, requires_replace,
-                            roots.config, roots.prior, roots.planned, response.diagnostics};
+      ModifyContext context{node.path,     node.config,         node.prior,   node.has_prior,
+                            planned,       requires_replace,    roots.config, roots.prior,
+                            roots.planned, response.diagnostics};
       modifier.modify(context);
     }
     if (requires_replace) response.requires_replace.push_back(node.path);
@@ -131,18 +142,22 @@ void RunModifiers(PlanNode& node, const Roots& roots, PlanResponse& response) {
   for (auto& [name, child] : node.children) RunModifiers(child, roots, response);
 }
 
-// Two elements that a default has made equal would be one in the plan, which the host takes for a bug of the provider.
+// Two elements that a default has made equal would be one in the plan, which the host takes for a
+// bug of the provider.
 void CheckSets(const PlanNode& node, Diagnostics& diagnostics) {
   if (node.shape == PlanNode::Shape::kSet && node.Collapse().size() < node.children.size()) {
-    diagnostics.AddError(node.path, "Duplicate Set Element",
-                         fmt::format("Attribute {} has two elements that are the same once defaults are filled in: remove "
-                                     "one of them.",
-                                     node.path.ToString()));
+    diagnostics.AddError(
+        node.path, "Duplicate Set Element",
+        fmt::format(
+            "Attribute {} has two elements that are the same once defaults are filled in: remove "
+            "one of them.",
+            node.path.ToString()));
   }
   for (const auto& [name, child] : node.children) CheckSets(child, diagnostics);
 }
 
-cty::Value PlanAttributes(const ResourceEntry& entry, const PlanRequest& request, PlanResponse& response) {
+cty::Value PlanAttributes(const ResourceEntry& entry, const PlanRequest& request,
+                          PlanResponse& response) {
   PlanNode root = BuildTree(entry.schema, request.config, request.prior, request.proposed);
   ApplyDefaults(root);
   ClearWriteOnly(root);
@@ -154,8 +169,8 @@ cty::Value PlanAttributes(const ResourceEntry& entry, const PlanRequest& request
   return root.Collapse();
 }
 
-void ModifyByResource(const Engine& engine, const Call& call, const ResourceEntry& entry, const PlanRequest& request,
-                      PlanResponse& response) {
+void ModifyByResource(const Engine& engine, const Call& call, const ResourceEntry& entry,
+                      const PlanRequest& request, PlanResponse& response) {
   const Context context = engine.MakeContext(call);
   ModifyPlanResponse modify;
   modify.plan = response.planned;
@@ -163,7 +178,8 @@ void ModifyByResource(const Engine& engine, const Call& call, const ResourceEntr
   modify.private_data = PrivateData::Decode(request.prior_private);
   modify.identity = request.prior_identity;
   Guard(fmt::format("Planning {}", entry.type_name), modify.diagnostics, [&] {
-    entry.object->ModifyPlan({context, request.config, request.prior, request.capabilities}, modify);
+    entry.object->ModifyPlan({context, request.config, request.prior, request.capabilities},
+                             modify);
   });
   response.diagnostics.Append(modify.diagnostics);
   response.requires_replace = std::move(modify.requires_replace);
@@ -176,9 +192,11 @@ void ModifyByResource(const Engine& engine, const Call& call, const ResourceEntr
     return;
   }
   response.diagnostics.AddError(
-      "Provider Bug", fmt::format("Planning {} gave a value that cannot be used ({}). This is a bug of the provider: please "
-                                  "report it.",
-                                  entry.type_name, fits ? "null against existence" : fits.error().message));
+      "Provider Bug",
+      fmt::format("Planning {} gave a value that cannot be used ({}). This is a bug of the "
+                  "provider: please "
+                  "report it.",
+                  entry.type_name, fits ? "null against existence" : fits.error().message));
 }
 
 // Terraform refuses paths that lead nowhere and ignores those whose value does not change.
@@ -196,19 +214,23 @@ void CheckIdentity(const ResourceEntry& entry, const PlanRequest& request, PlanR
     response.planned_identity = cty::Value::Null();
     return;
   }
-  const bool update = !request.prior.IsNull() && !request.config.IsNull() && response.requires_replace.empty();
-  const bool changed = !request.prior_identity.IsNull() && !(response.planned_identity == request.prior_identity);
+  const bool update =
+      !request.prior.IsNull() && !request.config.IsNull() && response.requires_replace.empty();
+  const bool changed =
+      !request.prior_identity.IsNull() && !(response.planned_identity == request.prior_identity);
   if (update && changed) {
-    response.diagnostics.AddError("Unexpected Identity Change",
-                                  fmt::format("Planning an update of {} changed its identity. This is a bug of the "
-                                              "provider: please report it.",
-                                              entry.type_name));
+    response.diagnostics.AddError(
+        "Unexpected Identity Change",
+        fmt::format("Planning an update of {} changed its identity. This is a bug of the "
+                    "provider: please report it.",
+                    entry.type_name));
   }
 }
 
 }  // namespace
 
-PlanResponse PlanResource(const Engine& engine, const Call& call, const ResourceEntry& entry, PlanRequest request) {
+PlanResponse PlanResource(const Engine& engine, const Call& call, const ResourceEntry& entry,
+                          PlanRequest request) {
   PlanResponse response;
   response.planned = request.proposed;
   response.planned_private = request.prior_private;
@@ -224,8 +246,10 @@ PlanResponse PlanResource(const Engine& engine, const Call& call, const Resource
   FinishReplace(request, response);
   CheckIdentity(entry, request, response);
   if (!response.diagnostics.HasError()) {
-    for (const auto& problem : CheckPlanned(entry.schema, request.config, request.prior, response.planned)) {
-      call.log.Error("plan breaks a rule of the host", {{"resource", entry.type_name}, {"problem", problem}});
+    for (const auto& problem :
+         CheckPlanned(entry.schema, request.config, request.prior, response.planned)) {
+      call.log.Error("plan breaks a rule of the host",
+                     {{"resource", entry.type_name}, {"problem", problem}});
     }
   }
   return response;

@@ -24,8 +24,10 @@ struct PlanResponse {
   Diagnostics diagnostics;
 };
 
-/// Defaults → write-only to null → equal by meaning keeps prior → computed to unknown if anything changes → attribute
-/// modifiers → the resource's ModifyPlan → checks. Deterministic as long as the resource is.
-PlanResponse PlanResource(const Engine& engine, const Call& call, const ResourceEntry& entry, PlanRequest request);
+/// Defaults → write-only to null → equal by meaning keeps prior → computed to unknown if anything
+/// changes → attribute modifiers → the resource's ModifyPlan → checks. Deterministic as long as the
+/// resource is.
+PlanResponse PlanResource(const Engine& engine, const Call& call, const ResourceEntry& entry,
+                          PlanRequest request);
 
 }  // namespace sless::framework::engine

@@ -16,10 +16,10 @@ namespace {
 using cty::Path;
 using cty::Value;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::FakeProvider;
 using testing::FakeResource;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::PlannedAction;
 
 Schema ThingSchema() {
@@ -32,15 +32,26 @@ Schema ThingSchema() {
            {"revision", Int64(), {.computed = true}},
            {"event", String(), {.optional = true, .semantic_equal = JsonEqual}},
            {"secret", String(), {.optional = true, .write_only = true}},
-           {"http", SingleNested({{"path", String(), {.optional = true, .computed = true, .default_value = Str("/")}},
-                                  {"url", String(), {.computed = true}}}),
+           {"http",
+            SingleNested({{"path",
+                           String(),
+                           {.optional = true, .computed = true, .default_value = Str("/")}},
+                          {"url", String(), {.computed = true}}}),
             {.optional = true}},
-           {"rules", SetNested({{"port", Int64(), {.required = true}},
-                                {"proto", String(), {.optional = true, .computed = true, .default_value = Str("tcp")}},
-                                {"rule_id", String(), {.computed = true, .plan_modifiers = {UseStateForUnknown()}}}}),
+           {"rules",
+            SetNested({{"port", Int64(), {.required = true}},
+                       {"proto",
+                        String(),
+                        {.optional = true, .computed = true, .default_value = Str("tcp")}},
+                       {"rule_id",
+                        String(),
+                        {.computed = true, .plan_modifiers = {UseStateForUnknown()}}}}),
             {.optional = true}},
-           {"steps", ListNested({{"run", String(), {.required = true}},
-                                 {"step_id", String(), {.computed = true, .plan_modifiers = {UseStateForUnknown()}}}}),
+           {"steps",
+            ListNested({{"run", String(), {.required = true}},
+                        {"step_id",
+                         String(),
+                         {.computed = true, .plan_modifiers = {UseStateForUnknown()}}}}),
             {.optional = true}}},
       .blocks = {TimeoutsBlock({"create"})}};
 }
@@ -116,7 +127,8 @@ TEST_F(PlanTest, RemovedDefaultedValueGoesBackToTheDefault) {
 }
 
 TEST_F(PlanTest, UnknownConfigurationIsNoDefault) {
-  const auto plan = driver_->Plan(Config({{"name", Str("n")}, {"size", Value::Unknown()}, {"http", Value::Unknown()}}));
+  const auto plan = driver_->Plan(
+      Config({{"name", Str("n")}, {"size", Value::Unknown()}, {"http", Value::Unknown()}}));
   ASSERT_TRUE(plan.Ok()) << plan.Problems();
   EXPECT_TRUE(plan.planned.Get("size").IsUnknown());
   EXPECT_TRUE(plan.planned.Get("http").IsUnknown());
@@ -132,7 +144,8 @@ TEST_F(PlanTest, WriteOnlyIsNullAndNoChange) {
 
 TEST_F(PlanTest, EqualByMeaningIsNoChange) {
   MustApply(Config({{"name", Str("n")}, {"event", Str("{\"a\":1, \"b\":2}")}}));
-  const auto spelled = driver_->Plan(Config({{"name", Str("n")}, {"event", Str("{\"b\":2,\"a\":1}")}}));
+  const auto spelled =
+      driver_->Plan(Config({{"name", Str("n")}, {"event", Str("{\"b\":2,\"a\":1}")}}));
   ASSERT_TRUE(spelled.Ok()) << spelled.Problems();
   EXPECT_EQ(spelled.action, PlannedAction::kNoOp);
   const auto changed = driver_->Plan(Config({{"name", Str("n")}, {"event", Str("{\"a\":2}")}}));
@@ -143,7 +156,9 @@ TEST_F(PlanTest, EqualByMeaningIsNoChange) {
   EXPECT_TRUE(removed.planned.Get("event").IsNull());
 }
 
-Value Http(Value path) { return Value::Object({{"path", std::move(path)}, {"url", Value::Null()}}); }
+Value Http(Value path) {
+  return Value::Object({{"path", std::move(path)}, {"url", Value::Null()}});
+}
 
 TEST_F(PlanTest, NestedDefaultsAndComputed) {
   const auto plan = driver_->Plan(Config({{"name", Str("n")}, {"http", Http(Value::Null())}}));
@@ -151,12 +166,14 @@ TEST_F(PlanTest, NestedDefaultsAndComputed) {
   EXPECT_EQ(plan.planned.Get("http").Get("path"), Str("/"));
   EXPECT_TRUE(plan.planned.Get("http").Get("url").IsUnknown());
   MustApply(Config({{"name", Str("n")}, {"http", Http(Value::Null())}}));
-  EXPECT_EQ(driver_->Plan(Config({{"name", Str("n")}, {"http", Http(Str("/"))}})).action, PlannedAction::kNoOp);
+  EXPECT_EQ(driver_->Plan(Config({{"name", Str("n")}, {"http", Http(Str("/"))}})).action,
+            PlannedAction::kNoOp);
   EXPECT_EQ(driver_->Plan(Named()).action, PlannedAction::kUpdate);
 }
 
 Value Rule(int64_t port, Value proto = Value::Null()) {
-  return Value::Object({{"port", Int(port)}, {"proto", std::move(proto)}, {"rule_id", Value::Null()}});
+  return Value::Object(
+      {{"port", Int(port)}, {"proto", std::move(proto)}, {"rule_id", Value::Null()}});
 }
 
 Value RuleIdOf(const Value& object, int64_t port) {
@@ -184,9 +201,12 @@ TEST_F(PlanTest, SetElementsKeepTheirPartners) {
 }
 
 TEST_F(PlanTest, NewListElementsHaveNoPriorValue) {
-  const auto step = [](const char* run) { return Value::Object({{"run", Str(run)}, {"step_id", Value::Null()}}); };
+  const auto step = [](const char* run) {
+    return Value::Object({{"run", Str(run)}, {"step_id", Value::Null()}});
+  };
   MustApply(Config({{"name", Str("n")}, {"steps", Value::List({step("a")})}}));
-  const auto plan = driver_->Plan(Config({{"name", Str("n")}, {"steps", Value::List({step("a"), step("b")})}}));
+  const auto plan =
+      driver_->Plan(Config({{"name", Str("n")}, {"steps", Value::List({step("a"), step("b")})}}));
   ASSERT_TRUE(plan.Ok()) << plan.Problems();
   const auto& steps = plan.planned.Get("steps").AsList();
   EXPECT_EQ(steps[0].Get("step_id"), driver_->state().Get("steps").AsList()[0].Get("step_id"));
@@ -195,7 +215,8 @@ TEST_F(PlanTest, NewListElementsHaveNoPriorValue) {
 
 TEST_F(PlanTest, TimeoutsAloneAreAnUpdate) {
   MustApply(Named());
-  const auto plan = driver_->Plan(Config({{"name", Str("n")}, {"timeouts", Value::Object({{"create", Str("5m")}})}}));
+  const auto plan = driver_->Plan(
+      Config({{"name", Str("n")}, {"timeouts", Value::Object({{"create", Str("5m")}})}}));
   ASSERT_TRUE(plan.Ok()) << plan.Problems();
   EXPECT_EQ(plan.action, PlannedAction::kUpdate);
 }
@@ -224,12 +245,14 @@ TEST_F(PlanTest, ModifyPlanHasTheLastWord) {
 }
 
 TEST_F(PlanTest, BadModifyPlanIsReported) {
-  const std::vector<std::pair<const char*, std::function<void(const ModifyPlanRequest&, ModifyPlanResponse&)>>> cases = {
-      {"null against existence", [](auto&, auto& r) { r.plan = Value::Null(); }},
-      {"does not fit", [](auto&, auto&) { throw std::runtime_error("it does not fit"); }},
-      {"wanted number", [](auto&, auto& r) { r.plan = r.plan.With("size", Str("x")); }},
-      {"no attribute", [](auto&, auto& r) { r.plan = r.plan.With("more", Str("x")); }},
-  };
+  const std::vector<
+      std::pair<const char*, std::function<void(const ModifyPlanRequest&, ModifyPlanResponse&)>>>
+      cases = {
+          {"null against existence", [](auto&, auto& r) { r.plan = Value::Null(); }},
+          {"does not fit", [](auto&, auto&) { throw std::runtime_error("it does not fit"); }},
+          {"wanted number", [](auto&, auto& r) { r.plan = r.plan.With("size", Str("x")); }},
+          {"no attribute", [](auto&, auto& r) { r.plan = r.plan.With("more", Str("x")); }},
+      };
   for (const auto& [text, hook] : cases) {
     Use({.modify_plan = hook});
     EXPECT_THAT(driver_->Plan(Named()).diagnostics.ToString(), HasSubstr(text));
@@ -249,8 +272,10 @@ TEST_F(PlanTest, PriorPrivateDataGoesThrough) {
              at_update = response.private_data.Get("made").value_or("");
              response.state = testing::DecideUnknowns(ImpliedType(ThingSchema()), request.plan);
            },
-       .remove = [&](const ChangeRequest&,
-                     StateResponse& response) { at_delete = response.private_data.Get("made").value_or(""); }});
+       .remove =
+           [&](const ChangeRequest&, StateResponse& response) {
+             at_delete = response.private_data.Get("made").value_or("");
+           }});
   MustApply(Named("a"));
   MustApply(Config({{"name", Str("a")}, {"size", Int(1)}}));
   EXPECT_EQ(at_update, "a");
@@ -262,11 +287,15 @@ TEST_F(PlanTest, PriorPrivateDataGoesThrough) {
 TEST_F(PlanTest, ModifierConditions) {
   Schema schema;
   schema.attributes = {
-      {"a", Int64(), {.optional = true, .plan_modifiers = {RequiresReplaceIf(
-                          [](const ModifyContext& c) {
-                            return c.planned.AsNumber().AsInt64().value_or(0) < c.prior.AsNumber().AsInt64().value_or(0);
-                          },
-                          "where it shrinks")}}},
+      {"a",
+       Int64(),
+       {.optional = true,
+        .plan_modifiers = {RequiresReplaceIf(
+            [](const ModifyContext& c) {
+              return c.planned.AsNumber().AsInt64().value_or(0) <
+                     c.prior.AsNumber().AsInt64().value_or(0);
+            },
+            "where it shrinks")}}},
       {"b", String(), {.optional = true, .plan_modifiers = {RequiresReplaceIfConfigured()}}},
       {"c", String(), {.computed = true, .plan_modifiers = {UseNonNullStateForUnknown()}}},
       {"d", String(), {.computed = true, .plan_modifiers = {UseStateForUnknown()}}}};
@@ -274,7 +303,9 @@ TEST_F(PlanTest, ModifierConditions) {
          response.state = request.plan.With("c", Value::Null()).With("d", Value::Null());
        }});
   MustApply(Config({{"a", Int(5)}, {"b", Str("x")}}));
-  const auto action = [&](Value a, Value b) { return driver_->Plan(Config({{"a", a}, {"b", b}})).action; };
+  const auto action = [&](Value a, Value b) {
+    return driver_->Plan(Config({{"a", a}, {"b", b}})).action;
+  };
   EXPECT_EQ(action(Int(6), Str("x")), PlannedAction::kUpdate);
   EXPECT_EQ(action(Int(4), Str("x")), PlannedAction::kReplace);
   EXPECT_EQ(action(Int(5), Str("y")), PlannedAction::kReplace);
@@ -288,7 +319,8 @@ TEST_F(PlanTest, ContainerModifierThenChildren) {
   // A computed nested object whose container keeps its state: the children must not become unknown.
   Schema schema;
   schema.attributes = {{"a", Int64(), {.optional = true}},
-                       {"info", SingleNested({{"x", String(), {.computed = true}}}),
+                       {"info",
+                        SingleNested({{"x", String(), {.computed = true}}}),
                         {.computed = true, .plan_modifiers = {UseStateForUnknown()}}}};
   Use({.schema = schema});
   MustApply(Config({{"a", Int(1)}}));
@@ -300,17 +332,21 @@ TEST_F(PlanTest, ContainerModifierThenChildren) {
 
 TEST_F(PlanTest, UnknownContainerReplacesWhereAPartWould) {
   Schema schema;
-  schema.attributes = {{"a", SingleNested({{"x", String(), {.optional = true, .plan_modifiers = {RequiresReplace()}}}}),
-                        {.optional = true}},
-                       {"b", SingleNested({{"x", String(), {.optional = true}}}), {.optional = true}}};
+  schema.attributes = {
+      {"a",
+       SingleNested({{"x", String(), {.optional = true, .plan_modifiers = {RequiresReplace()}}}}),
+       {.optional = true}},
+      {"b", SingleNested({{"x", String(), {.optional = true}}}), {.optional = true}}};
   Use({.schema = schema});
   const auto x = [](const char* text) { return Value::Object({{"x", Str(text)}}); };
   MustApply(Config({{"a", x("1")}, {"b", x("1")}}));
   const auto plan = driver_->Plan(Config({{"a", Value::Unknown()}, {"b", x("1")}}));
   EXPECT_EQ(plan.action, PlannedAction::kReplace);
   EXPECT_THAT(plan.requires_replace, ElementsAre(Path("a")));
-  EXPECT_EQ(driver_->Plan(Config({{"a", x("1")}, {"b", Value::Unknown()}})).action, PlannedAction::kUpdate);
-  const auto applied = driver_->Apply(Config({{"a", Value::Unknown()}, {"b", x("1")}}), Config({{"a", x("2")}, {"b", x("1")}}));
+  EXPECT_EQ(driver_->Plan(Config({{"a", x("1")}, {"b", Value::Unknown()}})).action,
+            PlannedAction::kUpdate);
+  const auto applied = driver_->Apply(Config({{"a", Value::Unknown()}, {"b", x("1")}}),
+                                      Config({{"a", x("2")}, {"b", x("1")}}));
   EXPECT_TRUE(applied.Ok()) << applied.Problems();
 }
 

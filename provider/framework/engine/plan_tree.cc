@@ -15,7 +15,8 @@ struct Triple {
   bool has_prior = false;
 };
 
-void FillObject(PlanNode& node, const Attributes& attributes, const Blocks& blocks, const Triple& values);
+void FillObject(PlanNode& node, const Attributes& attributes, const Blocks& blocks,
+                const Triple& values);
 
 PlanNode MakeNode(const cty::Path& path, const Triple& values) {
   PlanNode node;
@@ -27,9 +28,12 @@ PlanNode MakeNode(const cty::Path& path, const Triple& values) {
   return node;
 }
 
-// The prior element of each planned element of a set: the very same one, else one that the same configuration made.
-std::vector<int> PairPrior(const Attributes& attributes, const Blocks& blocks, const cty::Value::Elements& planned,
-                           const std::vector<cty::Value>& configs, const cty::Value::Elements& prior) {
+// The prior element of each planned element of a set: the very same one, else one that the same
+// configuration made.
+std::vector<int> PairPrior(const Attributes& attributes, const Blocks& blocks,
+                           const cty::Value::Elements& planned,
+                           const std::vector<cty::Value>& configs,
+                           const cty::Value::Elements& prior) {
   std::vector<int> partners(planned.size(), -1);
   std::vector<bool> used(prior.size(), false);
   const auto pair = [&](const auto& same) {
@@ -48,16 +52,18 @@ std::vector<int> PairPrior(const Attributes& attributes, const Blocks& blocks, c
   return partners;
 }
 
-void AddElement(PlanNode& node, const std::string& name, cty::Path path, const Attributes& attributes,
-                const Blocks& blocks, const Triple& values) {
+void AddElement(PlanNode& node, const std::string& name, cty::Path path,
+                const Attributes& attributes, const Blocks& blocks, const Triple& values) {
   PlanNode element = MakeNode(path, values);
   element.parts = &attributes;
   element.part_blocks = &blocks;
-  if (values.planned.IsKnown() && !values.config.IsUnknown()) FillObject(element, attributes, blocks, values);
+  if (values.planned.IsKnown() && !values.config.IsUnknown())
+    FillObject(element, attributes, blocks, values);
   node.children.emplace_back(name, std::move(element));
 }
 
-void FillList(PlanNode& node, const Attributes& attributes, const Blocks& blocks, const Triple& values) {
+void FillList(PlanNode& node, const Attributes& attributes, const Blocks& blocks,
+              const Triple& values) {
   node.shape = PlanNode::Shape::kList;
   const auto at = [](const cty::Value& list, size_t i) {
     return i < list.AsList().size() ? list.AsList()[i] : cty::Value::Null();
@@ -69,7 +75,8 @@ void FillList(PlanNode& node, const Attributes& attributes, const Blocks& blocks
   }
 }
 
-void FillSet(PlanNode& node, const Attributes& attributes, const Blocks& blocks, const Triple& values) {
+void FillSet(PlanNode& node, const Attributes& attributes, const Blocks& blocks,
+             const Triple& values) {
   node.shape = PlanNode::Shape::kSet;
   const auto& planned = values.planned.AsList();
   const auto& configured = values.config.AsList();
@@ -81,12 +88,14 @@ void FillSet(PlanNode& node, const Attributes& attributes, const Blocks& blocks,
   const auto priors = PairPrior(attributes, blocks, planned, configs, values.prior.AsList());
   for (size_t i = 0; i < planned.size(); ++i) {
     const bool has_prior = values.has_prior && priors[i] >= 0;
-    const cty::Value prior = has_prior ? values.prior.AsList()[static_cast<size_t>(priors[i])] : cty::Value::Null();
+    const cty::Value prior =
+        has_prior ? values.prior.AsList()[static_cast<size_t>(priors[i])] : cty::Value::Null();
     AddElement(node, "", node.path, attributes, blocks, {configs[i], prior, planned[i], has_prior});
   }
 }
 
-void FillMap(PlanNode& node, const Attributes& attributes, const Blocks& blocks, const Triple& values) {
+void FillMap(PlanNode& node, const Attributes& attributes, const Blocks& blocks,
+             const Triple& values) {
   node.shape = PlanNode::Shape::kMap;
   for (const auto& [key, item] : values.planned.AsMap()) {
     const bool has_prior = values.has_prior && values.prior.AsMap().contains(key);
@@ -95,24 +104,32 @@ void FillMap(PlanNode& node, const Attributes& attributes, const Blocks& blocks,
   }
 }
 
-void FillNested(PlanNode& node, Nesting nesting, const Attributes& attributes, const Blocks& blocks) {
+void FillNested(PlanNode& node, Nesting nesting, const Attributes& attributes,
+                const Blocks& blocks) {
   node.parts = &attributes;
   node.part_blocks = &blocks;
-  const Triple values{node.config, node.prior, node.planned, node.has_prior && node.prior.IsKnown()};
+  const Triple values{node.config, node.prior, node.planned,
+                      node.has_prior && node.prior.IsKnown()};
   if (!values.planned.IsKnown() || values.config.IsUnknown()) return;
   switch (nesting) {
-    case Nesting::kSingle: return FillObject(node, attributes, blocks, values);
-    case Nesting::kList: return FillList(node, attributes, blocks, values);
-    case Nesting::kSet: return FillSet(node, attributes, blocks, values);
-    case Nesting::kMap: return FillMap(node, attributes, blocks, values);
+    case Nesting::kSingle:
+      return FillObject(node, attributes, blocks, values);
+    case Nesting::kList:
+      return FillList(node, attributes, blocks, values);
+    case Nesting::kSet:
+      return FillSet(node, attributes, blocks, values);
+    case Nesting::kMap:
+      return FillMap(node, attributes, blocks, values);
   }
 }
 
-void FillObject(PlanNode& node, const Attributes& attributes, const Blocks& blocks, const Triple& values) {
+void FillObject(PlanNode& node, const Attributes& attributes, const Blocks& blocks,
+                const Triple& values) {
   node.shape = PlanNode::Shape::kObject;
   node.children.reserve(attributes.size() + blocks.size());
   const auto add = [&](const std::string& name) -> PlanNode& {
-    const Triple part{values.config.Get(name), values.prior.Get(name), values.planned.Get(name), values.has_prior};
+    const Triple part{values.config.Get(name), values.prior.Get(name), values.planned.Get(name),
+                      values.has_prior};
     node.children.emplace_back(name, MakeNode(node.path.Attribute(name), part));
     return node.children.back().second;
   };
@@ -135,7 +152,8 @@ void Expand(PlanNode& node) {
   FillNested(node, *node.attribute->type.nesting, node.attribute->type.attributes, kNoBlocks);
 }
 
-PlanNode BuildTree(const Schema& schema, const cty::Value& config, const cty::Value& prior, const cty::Value& planned) {
+PlanNode BuildTree(const Schema& schema, const cty::Value& config, const cty::Value& prior,
+                   const cty::Value& planned) {
   const Triple values{config, prior, planned, prior.IsKnown()};
   PlanNode root = MakeNode(cty::Path(), values);
   FillObject(root, schema.attributes, schema.blocks, values);
@@ -153,12 +171,14 @@ cty::Value PlanNode::Collapse() const {
   if (shape == Shape::kObject || shape == Shape::kMap) {
     cty::Value::Members members;
     for (const auto& [name, child] : children) members.emplace(name, child.Collapse());
-    return shape == Shape::kMap ? cty::Value::Map(std::move(members)) : cty::Value::Object(std::move(members));
+    return shape == Shape::kMap ? cty::Value::Map(std::move(members))
+                                : cty::Value::Object(std::move(members));
   }
   cty::Value::Elements items;
   items.reserve(children.size());
   for (const auto& [name, child] : children) items.push_back(child.Collapse());
-  return shape == Shape::kSet ? cty::Value::Set(std::move(items)) : cty::Value::List(std::move(items));
+  return shape == Shape::kSet ? cty::Value::Set(std::move(items))
+                              : cty::Value::List(std::move(items));
 }
 
 }  // namespace sless::framework::engine

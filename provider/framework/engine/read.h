@@ -19,8 +19,8 @@ struct ReadResourceResponse {
   cty::Value identity;
   Diagnostics diagnostics;
 };
-ReadResourceResponse ReadResource(const Engine& engine, const Call& call, const ResourceEntry& entry,
-                                  ReadResourceRequest request);
+ReadResourceResponse ReadResource(const Engine& engine, const Call& call,
+                                  const ResourceEntry& entry, ReadResourceRequest request);
 
 struct ReadDataResponse {
   cty::Value state;

@@ -9,8 +9,9 @@
 namespace sless::framework::engine {
 
 struct UpgradeRequest {
-  int64_t version = 0;     ///< of the schema that wrote it
-  std::string_view json;   ///< RawState.json; empty: only the old flatmap form was there, which is refused
+  int64_t version = 0;  ///< of the schema that wrote it
+  std::string_view
+      json;  ///< RawState.json; empty: only the old flatmap form was there, which is refused
 };
 struct UpgradeResponse {
   cty::Value state;
@@ -45,7 +46,8 @@ struct MoveStateRequest {
 ImportedResource MoveResource(const Engine& engine, const Call& call, const ResourceEntry& entry,
                               const MoveStateRequest& request);
 
-/// The configuration that makes this state: what only the provider sets, sensitive and deprecated attributes are null.
+/// The configuration that makes this state: what only the provider sets, sensitive and deprecated
+/// attributes are null.
 cty::Value GenerateConfig(const ResourceEntry& entry, const cty::Value& state);
 
 }  // namespace sless::framework::engine

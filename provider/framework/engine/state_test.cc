@@ -11,9 +11,9 @@ namespace sless::framework {
 namespace {
 
 using cty::Value;
-using ::testing::HasSubstr;
 using testing::FakeProvider;
 using testing::FakeResource;
+using ::testing::HasSubstr;
 
 Schema ThingSchema() {
   return Schema{.version = 2,
@@ -23,21 +23,25 @@ Schema ThingSchema() {
                                {"token", String(), {.optional = true, .sensitive = true}},
                                {"secret", String(), {.optional = true, .write_only = true}}},
                 .blocks = {TimeoutsBlock({"create"}),
-                           Block{.name = "rule", .nesting = Nesting::kList, .attributes = {{"port", Int64(), {.required = true}}}}}};
+                           Block{.name = "rule",
+                                 .nesting = Nesting::kList,
+                                 .attributes = {{"port", Int64(), {.required = true}}}}}};
 }
 
 class StateTest : public ::testing::Test {
  protected:
   void Use(FakeResource::Hooks hooks) {
     hooks.schema = ThingSchema();
-    engine_ = std::make_unique<engine::Engine>(std::make_unique<FakeProvider>(std::vector{hooks}), clock_);
+    engine_ = std::make_unique<engine::Engine>(std::make_unique<FakeProvider>(std::vector{hooks}),
+                                               clock_);
     entry_ = engine_->catalog().FindResource("fake_thing");
   }
   engine::UpgradeResponse Upgrade(int64_t version, std::string_view json) {
     return engine::UpgradeState(*engine_, {{}, log_}, *entry_, {version, json});
   }
   engine::ImportedResource Import(std::string id, Value identity = Value::Null()) {
-    return engine::ImportResource(*engine_, {{}, log_}, *entry_, {std::move(id), std::move(identity)});
+    return engine::ImportResource(*engine_, {{}, log_}, *entry_,
+                                  {std::move(id), std::move(identity)});
   }
 
   base::SystemClock clock_;
@@ -48,7 +52,8 @@ class StateTest : public ::testing::Test {
 
 TEST_F(StateTest, SameVersionIsReadLeniently) {
   Use({});
-  const auto state = Upgrade(2, R"({ "id": "1", "name": "n", "size": 0.1, "gone": [{"x":1}], "secret": "s" })");
+  const auto state =
+      Upgrade(2, R"({ "id": "1", "name": "n", "size": 0.1, "gone": [{"x":1}], "secret": "s" })");
   EXPECT_EQ(state.diagnostics.ToString(), "");
   EXPECT_EQ(state.state.Get("size").AsNumber().ToString(), "0.1");
   EXPECT_TRUE(state.state.Get("secret").IsNull());
@@ -57,39 +62,50 @@ TEST_F(StateTest, SameVersionIsReadLeniently) {
 }
 
 TEST_F(StateTest, UpgradesFromOldVersions) {
-  Use({.upgraders = {{0, std::nullopt,
-                      [](const Context&, const Value& old, StateResponse& r) {
-                        r.state = Value::Object({{"id", old.Get("id")}, {"name", old.Get("title")}, {"size", Value::Null()},
-                                                 {"token", Value::Null()}, {"secret", Value::Null()},
-                                                 {"timeouts", Value::Null()}, {"rule", Value::Null()}});
-                      }},
-                     {1, cty::Type::Object({{"id", cty::Type::String()}, {"n", cty::Type::String()}}),
-                      [](const Context&, const Value& old, StateResponse& r) {
-                        if (old.Get("n").IsNull()) throw std::runtime_error("no n");
-                        r.state = old;
-                      }}}});
+  Use({.upgraders = {
+           {0, std::nullopt,
+            [](const Context&, const Value& old, StateResponse& r) {
+              r.state = Value::Object({{"id", old.Get("id")},
+                                       {"name", old.Get("title")},
+                                       {"size", Value::Null()},
+                                       {"token", Value::Null()},
+                                       {"secret", Value::Null()},
+                                       {"timeouts", Value::Null()},
+                                       {"rule", Value::Null()}});
+            }},
+           {1, cty::Type::Object({{"id", cty::Type::String()}, {"n", cty::Type::String()}}),
+            [](const Context&, const Value& old, StateResponse& r) {
+              if (old.Get("n").IsNull()) throw std::runtime_error("no n");
+              r.state = old;
+            }}}});
   const auto good = Upgrade(0, R"({"id":"1","title":"t","extra":{}})");
   EXPECT_EQ(good.diagnostics.ToString(), "");
   EXPECT_EQ(good.state.Get("name"), Str("t"));
   EXPECT_EQ(good.state.Get("rule"), Value::List({}));
-  EXPECT_THAT(Upgrade(1, R"({"id":"1","n":"t"})").diagnostics.ToString(), HasSubstr("Invalid State"));
+  EXPECT_THAT(Upgrade(1, R"({"id":"1","n":"t"})").diagnostics.ToString(),
+              HasSubstr("Invalid State"));
   EXPECT_THAT(Upgrade(1, R"({"id":"1"})").diagnostics.ToString(), HasSubstr("no n"));
   EXPECT_THAT(Upgrade(1, R"({"id":[]})").diagnostics.ToString(), HasSubstr("id: wanted string"));
-  EXPECT_THAT(Upgrade(7, "{}").diagnostics.ToString(), HasSubstr("no upgrade of fake_thing from version 7 to 2"));
+  EXPECT_THAT(Upgrade(7, "{}").diagnostics.ToString(),
+              HasSubstr("no upgrade of fake_thing from version 7 to 2"));
   EXPECT_THAT(Upgrade(2, "").diagnostics.ToString(), HasSubstr("0.11"));
   EXPECT_THAT(Upgrade(2, "{").diagnostics.ToString(), HasSubstr("not JSON"));
   EXPECT_THAT(Upgrade(2, "null").diagnostics.ToString(), HasSubstr("returned no state"));
 }
 
 TEST_F(StateTest, Imports) {
-  Use({.read = [](const ReadRequest& q, StateResponse& r) { r.state = q.state.With("name", Str("n")).With("size", Int(1)); },
-       .import = [](const ImportRequest& q, StateResponse& r) {
-         if (q.id != "a/b") {
-           r.diagnostics.AddError("Unexpected Import Identifier", "Expected namespace/name.");
-           return;
-         }
-         r.state = r.state.With("id", Str(q.id));
-       }});
+  Use({.read =
+           [](const ReadRequest& q, StateResponse& r) {
+             r.state = q.state.With("name", Str("n")).With("size", Int(1));
+           },
+       .import =
+           [](const ImportRequest& q, StateResponse& r) {
+             if (q.id != "a/b") {
+               r.diagnostics.AddError("Unexpected Import Identifier", "Expected namespace/name.");
+               return;
+             }
+             r.state = r.state.With("id", Str(q.id));
+           }});
   const auto good = Import("a/b");
   EXPECT_EQ(good.diagnostics.ToString(), "");
   EXPECT_EQ(good.state.Get("id"), Str("a/b"));
@@ -110,11 +126,14 @@ TEST_F(StateTest, BadImports) {
   EXPECT_THAT(Import("x").diagnostics.ToString(), HasSubstr("Resource Import Not Implemented"));
   Use({.import = [](auto&, auto&) {}});
   EXPECT_THAT(Import("x").diagnostics.ToString(), HasSubstr("Missing Resource Import State"));
-  Use({.import = [](auto&, auto& r) { r.state = r.state.With("id", Value::Unknown()).With("name", Str("x")); }});
+  Use({.import = [](auto&, auto& r) {
+    r.state = r.state.With("id", Value::Unknown()).With("name", Str("x"));
+  }});
   EXPECT_THAT(Import("x").diagnostics.ToString(), HasSubstr("unknown"));
   Use({.import = [](auto&, auto& r) { r.state = Value::Null(); }});
   EXPECT_THAT(Import("x").diagnostics.ToString(), HasSubstr("Missing Resource"));
-  Use({.read = [](auto&, auto& r) { r.state = Value::Null(); }, .import = [](auto& q, auto& r) { r.state = r.state.With("id", Str(q.id)); }});
+  Use({.read = [](auto&, auto& r) { r.state = Value::Null(); },
+       .import = [](auto& q, auto& r) { r.state = r.state.With("id", Str(q.id)); }});
   testing::CoreDriver driver(*engine_, "fake_thing", log_);
   EXPECT_THAT(driver.Import("x").Problems(), HasSubstr("non-existent"));
 }
@@ -124,7 +143,8 @@ TEST_F(StateTest, Moves) {
     r.state = r.state.With("id", q.source_state.Get("key")).With("name", Str("m"));
   }});
   const auto move = [&](const char* type, const char* json) {
-    return engine::MoveResource(*engine_, {{}, log_}, *entry_, {"host/ns/other", type, 0, json, "raw"});
+    return engine::MoveResource(*engine_, {{}, log_}, *entry_,
+                                {"host/ns/other", type, 0, json, "raw"});
   };
   const auto good = move("other_thing", R"({"key":"k"})");
   EXPECT_EQ(good.diagnostics.ToString(), "");
@@ -132,12 +152,15 @@ TEST_F(StateTest, Moves) {
   EXPECT_EQ(good.private_data, "raw");
   EXPECT_THAT(move("other_thing", "[").diagnostics.ToString(), HasSubstr("cannot be read"));
   Use({});
-  EXPECT_THAT(move("x_y", "{}").diagnostics.ToString(), HasSubstr("cannot take over the state of x_y"));
+  EXPECT_THAT(move("x_y", "{}").diagnostics.ToString(),
+              HasSubstr("cannot take over the state of x_y"));
 }
 
 TEST_F(StateTest, UpgradesIdentity) {
-  Use({.identity = IdentitySchema{.version = 1, .attributes = {{"key", cty::Type::String(), true, ""}}}});
-  EXPECT_EQ(engine::UpgradeIdentity(*entry_, {0, R"({"key":"a","old":1})"}).state, Value::Object({{"key", Str("a")}}));
+  Use({.identity =
+           IdentitySchema{.version = 1, .attributes = {{"key", cty::Type::String(), true, ""}}}});
+  EXPECT_EQ(engine::UpgradeIdentity(*entry_, {0, R"({"key":"a","old":1})"}).state,
+            Value::Object({{"key", Str("a")}}));
   EXPECT_TRUE(engine::UpgradeIdentity(*entry_, {2, "{}"}).diagnostics.HasError());
   EXPECT_TRUE(engine::UpgradeIdentity(*entry_, {0, "["}).diagnostics.HasError());
   Use({});
@@ -146,8 +169,13 @@ TEST_F(StateTest, UpgradesIdentity) {
 
 TEST_F(StateTest, GeneratesConfig) {
   Use({});
-  const Value state = Value::Object({{"id", Str("1")}, {"name", Str("n")}, {"size", Int(1)}, {"token", Str("t")},
-                                     {"secret", Value::Null()}, {"timeouts", Value::Null()}, {"rule", Value::List({})}});
+  const Value state = Value::Object({{"id", Str("1")},
+                                     {"name", Str("n")},
+                                     {"size", Int(1)},
+                                     {"token", Str("t")},
+                                     {"secret", Value::Null()},
+                                     {"timeouts", Value::Null()},
+                                     {"rule", Value::List({})}});
   const Value config = engine::GenerateConfig(*entry_, state);
   EXPECT_EQ(config, state.With("id", Value::Null()).With("token", Value::Null()));
 }

@@ -12,9 +12,10 @@ class Validation {
   Validation(const cty::Value& root, bool write_only_allowed, Diagnostics& out)
       : root_(root), write_only_allowed_(write_only_allowed), out_(out) {}
 
-  void Level(const std::vector<Attribute>& attributes, const std::vector<Block>& blocks, const cty::Value& object,
-             const cty::Path& path) {
-    for (const auto& attribute : attributes) One(attribute, object.Get(attribute.name), path.Attribute(attribute.name));
+  void Level(const std::vector<Attribute>& attributes, const std::vector<Block>& blocks,
+             const cty::Value& object, const cty::Path& path) {
+    for (const auto& attribute : attributes)
+      One(attribute, object.Get(attribute.name), path.Attribute(attribute.name));
     for (const auto& block : blocks) One(block, object.Get(block.name), path.Attribute(block.name));
   }
 
@@ -27,7 +28,8 @@ class Validation {
       const ValidateContext context{path, value, root_, attribute.options.sensitive};
       Guard("A validator", out_, [&] { validator.check(context, out_); });
     }
-    if (attribute.type.nesting) Elements(*attribute.type.nesting, attribute.type.attributes, {}, value, path);
+    if (attribute.type.nesting)
+      Elements(*attribute.type.nesting, attribute.type.attributes, {}, value, path);
   }
 
   // What the flags of an attribute say about its value; false ends its checks.
@@ -39,19 +41,23 @@ class Validation {
       return false;
     }
     if (options.computed && !options.optional && !value.IsNull()) {
-      out_.AddError(path, "Invalid Configuration for Read-Only Attribute",
-                    fmt::format("Attribute {} is set by the provider and cannot be configured: remove it.", name));
+      out_.AddError(
+          path, "Invalid Configuration for Read-Only Attribute",
+          fmt::format("Attribute {} is set by the provider and cannot be configured: remove it.",
+                      name));
       return false;
     }
     if (options.write_only && !write_only_allowed_ && !value.IsNull()) {
       out_.AddError(path, "WriteOnly Attribute Not Allowed",
-                    fmt::format("Attribute {} is write-only, which this version of Terraform would store: it needs 1.11 or "
+                    fmt::format("Attribute {} is write-only, which this version of Terraform would "
+                                "store: it needs 1.11 or "
                                 "later.",
                                 name));
       return false;
     }
     if (!options.deprecation.empty() && value.IsKnown()) {
-      out_.AddWarning(path, "Attribute Deprecated", fmt::format("Attribute {}: {}", name, options.deprecation));
+      out_.AddWarning(path, "Attribute Deprecated",
+                      fmt::format("Attribute {}: {}", name, options.deprecation));
     }
     return true;
   }
@@ -61,24 +67,27 @@ class Validation {
     const std::string got =
         attribute.options.sensitive ? "" : ", got: " + value.AsNumber().ToString().substr(0, 100);
     out_.AddError(path, "Invalid Attribute Value",
-                  fmt::format("Attribute {} must be a whole number that fits into 64 bits{}.", path.ToString(), got));
+                  fmt::format("Attribute {} must be a whole number that fits into 64 bits{}.",
+                              path.ToString(), got));
   }
 
   void One(const Block& block, const cty::Value& value, const cty::Path& path) {
     const bool there = value.IsKnown() && (block.nesting == Nesting::kSingle || value.size() > 0);
     if (there && !block.deprecation.empty()) {
-      out_.AddWarning(path, "Block Deprecated", fmt::format("Block {}: {}", path.ToString(), block.deprecation));
+      out_.AddWarning(path, "Block Deprecated",
+                      fmt::format("Block {}: {}", path.ToString(), block.deprecation));
     }
     Elements(block.nesting, block.attributes, block.blocks, value, path);
   }
 
-  void Elements(Nesting nesting, const std::vector<Attribute>& attributes, const std::vector<Block>& blocks,
-                const cty::Value& value, const cty::Path& path) {
+  void Elements(Nesting nesting, const std::vector<Attribute>& attributes,
+                const std::vector<Block>& blocks, const cty::Value& value, const cty::Path& path) {
     if (!value.IsKnown()) return;
     if (nesting == Nesting::kSingle) return Level(attributes, blocks, value, path);
     const auto element = [&](const cty::Value& item, const cty::Path& at) {
       if (item.IsNull()) {
-        out_.AddError(at, "Invalid Attribute Value", fmt::format("Attribute {} must not be null.", at.ToString()));
+        out_.AddError(at, "Invalid Attribute Value",
+                      fmt::format("Attribute {} must not be null.", at.ToString()));
       } else if (item.IsKnown()) {
         Level(attributes, blocks, item, at);
       }
@@ -107,9 +116,11 @@ Diagnostics ValidateEntry(const Entry& entry, const cty::Value& config, bool wri
 
 }  // namespace
 
-void ValidateValue(const Schema& schema, const cty::Value& config, bool write_only_allowed, Diagnostics& diagnostics) {
+void ValidateValue(const Schema& schema, const cty::Value& config, bool write_only_allowed,
+                   Diagnostics& diagnostics) {
   if (!config.IsKnown()) return;
-  Validation(config, write_only_allowed, diagnostics).Level(schema.attributes, schema.blocks, config, cty::Path());
+  Validation(config, write_only_allowed, diagnostics)
+      .Level(schema.attributes, schema.blocks, config, cty::Path());
 }
 
 Diagnostics ValidateProvider(const Engine& engine, const cty::Value& config) {
@@ -121,7 +132,8 @@ Diagnostics ValidateProvider(const Engine& engine, const cty::Value& config) {
   return diagnostics;
 }
 
-Diagnostics ValidateResource(const ResourceEntry& entry, const cty::Value& config, ClientCapabilities capabilities) {
+Diagnostics ValidateResource(const ResourceEntry& entry, const cty::Value& config,
+                             ClientCapabilities capabilities) {
   return ValidateEntry(entry, config, capabilities.write_only_attributes_allowed);
 }
 Diagnostics ValidateDataSource(const Entry<DataSource>& entry, const cty::Value& config) {

@@ -17,29 +17,38 @@
 namespace sless::framework::testing {
 namespace {
 
-constexpr ClientCapabilities kCapabilities{.deferral_allowed = false, .write_only_attributes_allowed = true};
+constexpr ClientCapabilities kCapabilities{.deferral_allowed = false,
+                                           .write_only_attributes_allowed = true};
 
-void Append(std::vector<std::string>& to, std::string_view what, const std::vector<std::string>& problems) {
+void Append(std::vector<std::string>& to, std::string_view what,
+            const std::vector<std::string>& problems) {
   for (const auto& problem : problems) to.push_back(fmt::format("{}: {}", what, problem));
 }
 
-bool CountsForReplace(const Schema& schema, const cty::Path& path, const cty::Value& prior, const cty::Value& planned) {
+bool CountsForReplace(const Schema& schema, const cty::Path& path, const cty::Value& prior,
+                      const cty::Value& planned) {
   const Attribute* attribute = FindAttribute(schema, path);
   if (attribute != nullptr && attribute->options.write_only) return true;
   const auto before = prior.At(path);
   const auto after = planned.At(path);
-  return before.value_or(cty::Value()) != after.value_or(cty::Value()) || (after && after->IsUnknown());
+  return before.value_or(cty::Value()) != after.value_or(cty::Value()) ||
+         (after && after->IsUnknown());
 }
 
 }  // namespace
 
 std::string ToString(PlannedAction action) {
   switch (action) {
-    case PlannedAction::kNoOp: return "no-op";
-    case PlannedAction::kCreate: return "create";
-    case PlannedAction::kUpdate: return "update";
-    case PlannedAction::kReplace: return "replace";
-    case PlannedAction::kDelete: return "delete";
+    case PlannedAction::kNoOp:
+      return "no-op";
+    case PlannedAction::kCreate:
+      return "create";
+    case PlannedAction::kUpdate:
+      return "update";
+    case PlannedAction::kReplace:
+      return "replace";
+    case PlannedAction::kDelete:
+      return "delete";
   }
   return "?";
 }
@@ -65,14 +74,16 @@ cty::Value CoreDriver::Config(cty::Value::Members attributes) const {
 }
 
 // What the other side of the wire sees.
-cty::Value CoreDriver::OverTheWire(const cty::Value& value, std::vector<std::string>& violations) const {
+cty::Value CoreDriver::OverTheWire(const cty::Value& value,
+                                   std::vector<std::string>& violations) const {
   const auto bytes = cty::EncodeMsgpack(value, entry_->type);
   if (!bytes) {
     violations.push_back("cannot be encoded: " + bytes.error().message);
     return value;
   }
   const auto back = cty::DecodeMsgpack(*bytes, entry_->type);
-  if (!back || *back != value) violations.push_back("does not survive the wire: " + value.ToString());
+  if (!back || *back != value)
+    violations.push_back("does not survive the wire: " + value.ToString());
   return back ? *back : value;
 }
 
@@ -81,7 +92,8 @@ Diagnostics CoreDriver::Validate(const cty::Value& config) const {
 }
 
 engine::PlanResponse CoreDriver::CallPlan(const cty::Value& config, const cty::Value& prior,
-                                          const std::string& private_data, const cty::Value& identity,
+                                          const std::string& private_data,
+                                          const cty::Value& identity,
                                           std::vector<std::string>& violations) const {
   engine::PlanRequest request;
   request.config = OverTheWire(config, violations);
@@ -107,8 +119,8 @@ CoreDriver::Planned CoreDriver::PlanAll(const cty::Value& config) const {
   if (result.diagnostics.HasError()) return planned;
   planned.prior = tainted_ && !config.IsNull() ? cty::Value::Null() : state_;
   const bool fresh = planned.prior.IsNull();
-  auto response = CallPlan(config, planned.prior, fresh ? "" : private_, fresh ? cty::Value::Null() : identity_,
-                           result.violations);
+  auto response = CallPlan(config, planned.prior, fresh ? "" : private_,
+                           fresh ? cty::Value::Null() : identity_, result.violations);
   result.diagnostics.Append(response.diagnostics);
   result.planned = response.planned;
   result.requires_replace = response.requires_replace;
@@ -121,9 +133,11 @@ CoreDriver::Planned CoreDriver::PlanAll(const cty::Value& config) const {
   bool replace = false;
   for (const auto& path : result.requires_replace) {
     if (!planned.prior.At(path) && !result.planned.At(path)) {
-      result.violations.push_back("plan: requires replacement for a path that does not exist: " + path.ToString());
+      result.violations.push_back("plan: requires replacement for a path that does not exist: " +
+                                  path.ToString());
     }
-    replace = replace || (!fresh && CountsForReplace(entry_->schema, path, planned.prior, result.planned));
+    replace = replace ||
+              (!fresh && CountsForReplace(entry_->schema, path, planned.prior, result.planned));
   }
   if (config.IsNull()) {
     result.action = PlannedAction::kDelete;
@@ -132,7 +146,8 @@ CoreDriver::Planned CoreDriver::PlanAll(const cty::Value& config) const {
     planned.delete_private = planned.private_data;  // the host has no other plan to take it from
   } else if (replace) {
     result.action = PlannedAction::kReplace;
-    const auto second = CallPlan(config, cty::Value::Null(), planned.private_data, planned.identity, result.violations);
+    const auto second = CallPlan(config, cty::Value::Null(), planned.private_data, planned.identity,
+                                 result.violations);
     result.diagnostics.Append(second.diagnostics);
     result.planned = second.planned;
     planned.prior = cty::Value::Null();
@@ -154,8 +169,8 @@ void CoreDriver::Replan(const cty::Value& config, Planned& planned) const {
   result.diagnostics.Append(Validate(config));
   if (result.diagnostics.HasError()) return;
   const bool fresh = planned.prior.IsNull();
-  auto response = CallPlan(config, planned.prior, fresh ? "" : private_, fresh ? cty::Value::Null() : identity_,
-                           result.violations);
+  auto response = CallPlan(config, planned.prior, fresh ? "" : private_,
+                           fresh ? cty::Value::Null() : identity_, result.violations);
   result.diagnostics.Append(response.diagnostics);
   if (result.diagnostics.HasError()) return;
   Append(result.violations, "plan at apply",
@@ -163,27 +178,35 @@ void CoreDriver::Replan(const cty::Value& config, Planned& planned) const {
   Append(result.violations, "inconsistent final plan",
          engine::CheckApplied(entry_->schema, result.planned, response.planned, true));
   for (const auto& path : response.requires_replace) {
-    const bool counts = !fresh && CountsForReplace(entry_->schema, path, planned.prior, response.planned);
-    if (counts) result.violations.push_back("inconsistent final plan: changed the action to replace: " + path.ToString());
+    const bool counts =
+        !fresh && CountsForReplace(entry_->schema, path, planned.prior, response.planned);
+    if (counts)
+      result.violations.push_back("inconsistent final plan: changed the action to replace: " +
+                                  path.ToString());
   }
   result.planned = response.planned;
   planned.private_data = response.planned_private;
   planned.identity = response.planned_identity;
 }
 
-void CoreDriver::ApplyOne(const cty::Value& config, const cty::Value& prior, const cty::Value& planned,
-                          const std::string& private_data, const cty::Value& identity, StepResult& result) {
+void CoreDriver::ApplyOne(const cty::Value& config, const cty::Value& prior,
+                          const cty::Value& planned, const std::string& private_data,
+                          const cty::Value& identity, StepResult& result) {
   engine::ApplyRequest request{config, prior, planned, private_data, identity};
   auto response = engine::ApplyResource(engine_, {{}, log_}, *entry_, request);
   const bool failed = response.diagnostics.HasError();
   result.diagnostics.Append(response.diagnostics);
   response.state = OverTheWire(response.state, result.violations);
-  if (!response.state.IsWhollyKnown()) result.violations.push_back("apply: state is not wholly known");
+  if (!response.state.IsWhollyKnown())
+    result.violations.push_back("apply: state is not wholly known");
   if (response.state != engine::Shape(entry_->schema, response.state)) {
     result.violations.push_back("apply: write-only value or null blocks in the state");
   }
-  if (!failed) Append(result.violations, "apply", engine::CheckApplied(entry_->schema, planned, response.state));
-  if (failed && response.state.IsNull()) return;  // create: nothing was made; update, delete: the prior object is kept
+  if (!failed)
+    Append(result.violations, "apply",
+           engine::CheckApplied(entry_->schema, planned, response.state));
+  if (failed && response.state.IsNull())
+    return;  // create: nothing was made; update, delete: the prior object is kept
   state_ = response.state;
   private_ = response.private_data;
   identity_ = response.identity;
@@ -195,16 +218,19 @@ void CoreDriver::ApplyOne(const cty::Value& config, const cty::Value& prior, con
   }
 }
 
-StepResult CoreDriver::Apply(const cty::Value& config, const std::optional<cty::Value>& config_at_apply) {
+StepResult CoreDriver::Apply(const cty::Value& config,
+                             const std::optional<cty::Value>& config_at_apply) {
   Planned planned = PlanAll(config);
   StepResult& result = planned.result;
   if (!result.Ok() || result.action == PlannedAction::kNoOp) return std::move(result);
   if (result.action == PlannedAction::kDelete) {
-    ApplyOne(cty::Value::Null(), state_, cty::Value::Null(), planned.private_data, planned.identity, result);
+    ApplyOne(cty::Value::Null(), state_, cty::Value::Null(), planned.private_data, planned.identity,
+             result);
     return std::move(result);
   }
   if (result.action == PlannedAction::kReplace) {
-    ApplyOne(cty::Value::Null(), state_, cty::Value::Null(), planned.delete_private, identity_, result);
+    ApplyOne(cty::Value::Null(), state_, cty::Value::Null(), planned.delete_private, identity_,
+             result);
     if (!result.Ok()) return std::move(result);
   }
   const cty::Value& known = config_at_apply ? *config_at_apply : config;
@@ -227,9 +253,11 @@ void CoreDriver::Store(StepResult& result) {
     result.violations.push_back("state cannot be stored: " + json.error().message);
     return;
   }
-  const auto upgraded = engine::UpgradeState(engine_, {{}, log_}, *entry_, {entry_->schema.version, *json});
+  const auto upgraded =
+      engine::UpgradeState(engine_, {{}, log_}, *entry_, {entry_->schema.version, *json});
   result.diagnostics.Append(upgraded.diagnostics);
-  if (upgraded.state != state_) result.violations.push_back("state changes when it is stored and read: " + *json);
+  if (upgraded.state != state_)
+    result.violations.push_back("state changes when it is stored and read: " + *json);
 }
 
 StepResult CoreDriver::Refresh() {
@@ -238,7 +266,8 @@ StepResult CoreDriver::Refresh() {
   Store(result);
   auto response = engine::ReadResource(engine_, {{}, log_}, *entry_, {state_, private_, identity_});
   result.diagnostics.Append(response.diagnostics);
-  if (!response.state.IsWhollyKnown()) result.violations.push_back("read: state is not wholly known");
+  if (!response.state.IsWhollyKnown())
+    result.violations.push_back("read: state is not wholly known");
   response.state = OverTheWire(response.state, result.violations);
   if (response.state != engine::Shape(entry_->schema, response.state)) {
     result.violations.push_back("read: write-only value or null blocks in the state");
@@ -264,7 +293,8 @@ StepResult CoreDriver::Import(const std::string& id) {
   result.diagnostics.Append(read.diagnostics);
   Append(result.violations, "read after import", read.violations);
   if (result.Ok() && state_.IsNull()) {
-    result.diagnostics.AddError("Cannot import non-existent remote object", "Read found no object.");
+    result.diagnostics.AddError("Cannot import non-existent remote object",
+                                "Read found no object.");
   }
   return result;
 }

@@ -1,7 +1,8 @@
 #pragma once
 
-// Plays Terraform's side of one resource instance over the engine: proposes, plans, plans again, applies, reads, imports,
-// and checks every answer by the host's rules. Values go through MessagePack and state through JSON, as they do in life.
+// Plays Terraform's side of one resource instance over the engine: proposes, plans, plans again,
+// applies, reads, imports, and checks every answer by the host's rules. Values go through
+// MessagePack and state through JSON, as they do in life.
 
 #include <memory>
 #include <optional>
@@ -20,8 +21,8 @@ cty::Value ProposeNewState(const Schema& schema, const cty::Value& prior, const 
 enum class PlannedAction { kNoOp, kCreate, kUpdate, kReplace, kDelete };
 std::string ToString(PlannedAction action);
 
-/// The outcome of one step. `violations` are breaches of the host's rules (bugs of the provider); diagnostics are what the
-/// provider said.
+/// The outcome of one step. `violations` are breaches of the host's rules (bugs of the provider);
+/// diagnostics are what the provider said.
 struct StepResult {
   PlannedAction action = PlannedAction::kNoOp;
   cty::Value planned;
@@ -42,11 +43,13 @@ class CoreDriver {
 
   /// `terraform validate` of this configuration.
   Diagnostics Validate(const cty::Value& config) const;
-  /// A plan of this configuration against the state as it is (no refresh). Null configuration: destroy.
+  /// A plan of this configuration against the state as it is (no refresh). Null configuration:
+  /// destroy.
   StepResult Plan(const cty::Value& config) const;
-  /// Plan, then apply: with the configuration as it was known at plan, and as it is known at apply (by default the same).
-  /// State is kept as the host would keep it, also after errors.
-  StepResult Apply(const cty::Value& config, const std::optional<cty::Value>& config_at_apply = std::nullopt);
+  /// Plan, then apply: with the configuration as it was known at plan, and as it is known at apply
+  /// (by default the same). State is kept as the host would keep it, also after errors.
+  StepResult Apply(const cty::Value& config,
+                   const std::optional<cty::Value>& config_at_apply = std::nullopt);
   StepResult Destroy() { return Apply(cty::Value::Null()); }
   /// Upgrade and read of the stored state.
   StepResult Refresh();
@@ -71,8 +74,9 @@ class CoreDriver {
     cty::Value identity;
   };
   cty::Value OverTheWire(const cty::Value& value, std::vector<std::string>& violations) const;
-  engine::PlanResponse CallPlan(const cty::Value& config, const cty::Value& prior, const std::string& private_data,
-                                const cty::Value& identity, std::vector<std::string>& violations) const;
+  engine::PlanResponse CallPlan(const cty::Value& config, const cty::Value& prior,
+                                const std::string& private_data, const cty::Value& identity,
+                                std::vector<std::string>& violations) const;
   Planned PlanAll(const cty::Value& config) const;
   void Replan(const cty::Value& config, Planned& planned) const;
   void ApplyOne(const cty::Value& config, const cty::Value& prior, const cty::Value& planned,

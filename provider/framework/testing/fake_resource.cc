@@ -5,7 +5,8 @@
 namespace sless::framework::testing {
 namespace {
 
-// Never the same twice, so that no decided value coincides with another one or with a configured one by chance.
+// Never the same twice, so that no decided value coincides with another one or with a configured
+// one by chance.
 int64_t NextNumber() {
   static std::atomic<int64_t> last = 1000;
   return ++last;
@@ -21,13 +22,16 @@ class Decider {
       cty::Value::Members members;
       for (const auto& [key, part] : value.AsMap()) {
         const bool object = type.IsObject();
-        members.emplace(key, Decide(object ? type.attributes().find(key)->second : type.element(), part));
+        members.emplace(
+            key, Decide(object ? type.attributes().find(key)->second : type.element(), part));
       }
-      return value.kind() == Kind::kMap ? cty::Value::Map(std::move(members)) : cty::Value::Object(std::move(members));
+      return value.kind() == Kind::kMap ? cty::Value::Map(std::move(members))
+                                        : cty::Value::Object(std::move(members));
     }
     cty::Value::Elements items;
     for (const auto& part : value.AsList()) items.push_back(Decide(type.element(), part));
-    return value.kind() == Kind::kSet ? cty::Value::Set(std::move(items)) : cty::Value::List(std::move(items));
+    return value.kind() == Kind::kSet ? cty::Value::Set(std::move(items))
+                                      : cty::Value::List(std::move(items));
   }
 
  private:
@@ -35,14 +39,22 @@ class Decider {
     using Kind = cty::Type::Kind;
     switch (type.kind()) {
       case Kind::kString:
-      case Kind::kDynamic: return cty::Value::String("computed-" + std::to_string(NextNumber()));
-      case Kind::kNumber: return cty::Value::Int(NextNumber());
-      case Kind::kBool: return cty::Value::Bool(true);
-      case Kind::kList: return cty::Value::List({Fresh(type.element())});
-      case Kind::kSet: return cty::Value::Set({Fresh(type.element())});
-      case Kind::kMap: return cty::Value::Map({{"computed", Fresh(type.element())}});
-      case Kind::kObject: break;
-      case Kind::kTuple: return cty::Value::Null();
+      case Kind::kDynamic:
+        return cty::Value::String("computed-" + std::to_string(NextNumber()));
+      case Kind::kNumber:
+        return cty::Value::Int(NextNumber());
+      case Kind::kBool:
+        return cty::Value::Bool(true);
+      case Kind::kList:
+        return cty::Value::List({Fresh(type.element())});
+      case Kind::kSet:
+        return cty::Value::Set({Fresh(type.element())});
+      case Kind::kMap:
+        return cty::Value::Map({{"computed", Fresh(type.element())}});
+      case Kind::kObject:
+        break;
+      case Kind::kTuple:
+        return cty::Value::Null();
     }
     cty::Value::Members members;
     for (const auto& [name, part] : type.attributes()) members.emplace(name, Fresh(part));
@@ -52,7 +64,9 @@ class Decider {
 
 }  // namespace
 
-cty::Value DecideUnknowns(const cty::Type& type, const cty::Value& plan) { return Decider().Decide(type, plan); }
+cty::Value DecideUnknowns(const cty::Type& type, const cty::Value& plan) {
+  return Decider().Decide(type, plan);
+}
 
 void FakeResource::Create(const ChangeRequest& request, StateResponse& response) const {
   if (hooks_.create) return hooks_.create(request, response);
@@ -71,7 +85,8 @@ void FakeResource::Delete(const ChangeRequest& request, StateResponse& response)
 void FakeResource::ValidateConfig(const ValidateRequest& request, Diagnostics& diagnostics) const {
   if (hooks_.validate) hooks_.validate(request, diagnostics);
 }
-void FakeResource::ModifyPlan(const ModifyPlanRequest& request, ModifyPlanResponse& response) const {
+void FakeResource::ModifyPlan(const ModifyPlanRequest& request,
+                              ModifyPlanResponse& response) const {
   if (hooks_.modify_plan) hooks_.modify_plan(request, response);
 }
 void FakeResource::ImportState(const ImportRequest& request, StateResponse& response) const {

@@ -11,8 +11,9 @@
 
 namespace sless::framework::testing {
 
-/// Each hook that is not set does what a well-behaved resource over an obedient server does: create and update store the
-/// plan with the unknown parts decided (DecideUnknowns), read returns the state, delete succeeds.
+/// Each hook that is not set does what a well-behaved resource over an obedient server does: create
+/// and update store the plan with the unknown parts decided (DecideUnknowns), read returns the
+/// state, delete succeeds.
 class FakeResource : public Resource {
  public:
   struct Hooks {
@@ -48,14 +49,16 @@ class FakeResource : public Resource {
   Hooks hooks_;
 };
 
-/// `plan` with every unknown decided: "computed-N" for strings, N for numbers (N never the same twice), true, containers
-/// of one such element.
+/// `plan` with every unknown decided: "computed-N" for strings, N for numbers (N never the same
+/// twice), true, containers of one such element.
 cty::Value DecideUnknowns(const cty::Type& type, const cty::Value& plan);
 
-/// A provider of fake resources; everything else may be added through the members before it is used.
+/// A provider of fake resources; everything else may be added through the members before it is
+/// used.
 class FakeProvider : public Provider {
  public:
-  explicit FakeProvider(std::vector<FakeResource::Hooks> resources = {}) : resources_(std::move(resources)) {}
+  explicit FakeProvider(std::vector<FakeResource::Hooks> resources = {})
+      : resources_(std::move(resources)) {}
   framework::Schema schema;
   std::function<void(const ConfigureRequest&, ConfigureResponse&)> configure;
   std::function<std::vector<std::unique_ptr<DataSource>>()> data_sources;
@@ -69,15 +72,20 @@ class FakeProvider : public Provider {
     if (configure) configure(request, response);
   }
   std::vector<std::unique_ptr<Resource>> Resources() const override;
-  std::vector<std::unique_ptr<DataSource>> DataSources() const override { return Call(data_sources); }
+  std::vector<std::unique_ptr<DataSource>> DataSources() const override {
+    return Call(data_sources);
+  }
   std::vector<std::unique_ptr<Function>> Functions() const override { return Call(functions); }
-  std::vector<std::unique_ptr<EphemeralResource>> EphemeralResources() const override { return Call(ephemerals); }
+  std::vector<std::unique_ptr<EphemeralResource>> EphemeralResources() const override {
+    return Call(ephemerals);
+  }
   std::vector<std::unique_ptr<Action>> Actions() const override { return Call(actions); }
   std::vector<std::unique_ptr<ListResource>> ListResources() const override { return Call(lists); }
 
  private:
   template <class T>
-  static std::vector<std::unique_ptr<T>> Call(const std::function<std::vector<std::unique_ptr<T>>()>& make) {
+  static std::vector<std::unique_ptr<T>> Call(
+      const std::function<std::vector<std::unique_ptr<T>>()>& make) {
     return make ? make() : std::vector<std::unique_ptr<T>>();
   }
   std::vector<FakeResource::Hooks> resources_;

@@ -1,5 +1,5 @@
-// The host's merge of configuration and prior state, written from the protocol's description and on its own: the engine
-// must not be tested by itself.
+// The host's merge of configuration and prior state, written from the protocol's description and on
+// its own: the engine must not be tested by itself.
 
 #include "provider/framework/engine/shape.h"
 #include "provider/framework/testing/core_driver.h"
@@ -10,7 +10,8 @@ namespace {
 using Attributes = std::vector<Attribute>;
 using Blocks = std::vector<Block>;
 
-cty::Value Level(const Attributes& attributes, const Blocks& blocks, const cty::Value& prior, const cty::Value& config);
+cty::Value Level(const Attributes& attributes, const Blocks& blocks, const cty::Value& prior,
+                 const cty::Value& config);
 
 cty::Value AllNull(const Attributes& attributes, const Blocks& blocks) {
   Schema schema;
@@ -19,13 +20,14 @@ cty::Value AllNull(const Attributes& attributes, const Blocks& blocks) {
   return engine::EmptyObject(schema);
 }
 
-cty::Value Element(const Attributes& attributes, const Blocks& blocks, const cty::Value& prior, const cty::Value& config) {
+cty::Value Element(const Attributes& attributes, const Blocks& blocks, const cty::Value& prior,
+                   const cty::Value& config) {
   if (!config.IsKnown()) return config;
   return Level(attributes, blocks, prior, config);
 }
 
-cty::Value Nested(Nesting nesting, const Attributes& attributes, const Blocks& blocks, const cty::Value& prior,
-                  const cty::Value& config) {
+cty::Value Nested(Nesting nesting, const Attributes& attributes, const Blocks& blocks,
+                  const cty::Value& prior, const cty::Value& config) {
   if (!config.IsKnown()) return config;
   if (nesting == Nesting::kSingle) return Level(attributes, blocks, prior, config);
   if (nesting == Nesting::kMap) {
@@ -40,14 +42,16 @@ cty::Value Nested(Nesting nesting, const Attributes& attributes, const Blocks& b
   if (nesting == Nesting::kList) {
     for (size_t i = 0; i < configured.size(); ++i) {
       // Without partner the element is the configuration's.
-      items.push_back(i < prior.AsList().size() ? Element(attributes, blocks, prior.AsList()[i], configured[i])
-                                                : configured[i]);
+      items.push_back(i < prior.AsList().size()
+                          ? Element(attributes, blocks, prior.AsList()[i], configured[i])
+                          : configured[i]);
     }
     return cty::Value::List(std::move(items));
   }
   const auto partners = engine::PairElements(attributes, blocks, configured, prior.AsList());
   for (size_t i = 0; i < configured.size(); ++i) {
-    const cty::Value old = partners[i] < 0 ? cty::Value::Null() : prior.AsList()[static_cast<size_t>(partners[i])];
+    const cty::Value old =
+        partners[i] < 0 ? cty::Value::Null() : prior.AsList()[static_cast<size_t>(partners[i])];
     items.push_back(Element(attributes, blocks, old, configured[i]));
   }
   return cty::Value::Set(std::move(items));
@@ -65,7 +69,8 @@ bool HasConfiguredPart(const Attributes& attributes, const cty::Value& object) {
   return false;
 }
 
-// A value of an optional and computed nested attribute that can only stem from a configuration that was removed.
+// A value of an optional and computed nested attribute that can only stem from a configuration that
+// was removed.
 bool WasConfigured(const Attribute& attribute, const cty::Value& prior) {
   if (!attribute.options.optional || !attribute.type.nesting) return false;
   const auto& inner = attribute.type.attributes;
@@ -95,14 +100,16 @@ cty::Value Level(const Attributes& attributes, const Blocks& blocks, const cty::
     }
   }
   for (const auto& b : blocks) {
-    members.emplace(b.name, Nested(b.nesting, b.attributes, b.blocks, prior.Get(b.name), config.Get(b.name)));
+    members.emplace(
+        b.name, Nested(b.nesting, b.attributes, b.blocks, prior.Get(b.name), config.Get(b.name)));
   }
   return cty::Value::Object(std::move(members));
 }
 
 }  // namespace
 
-cty::Value ProposeNewState(const Schema& schema, const cty::Value& prior, const cty::Value& config) {
+cty::Value ProposeNewState(const Schema& schema, const cty::Value& prior,
+                           const cty::Value& config) {
   if (config.IsNull()) return cty::Value::Null();
   return Level(schema.attributes, schema.blocks, prior, config);
 }

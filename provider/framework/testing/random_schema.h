@@ -16,6 +16,7 @@ cty::Value RandomConfig(Random& random, const Schema& schema, int unknown_percen
 /// The configuration with every unknown part replaced by something that fits.
 cty::Value Resolve(Random& random, const Schema& schema, const cty::Value& config);
 /// `config` with one attribute or block of the root made anew.
-cty::Value ChangeOne(Random& random, const Schema& schema, const cty::Value& config, int unknown_percent);
+cty::Value ChangeOne(Random& random, const Schema& schema, const cty::Value& config,
+                     int unknown_percent);
 
 }  // namespace sless::framework::testing

@@ -51,7 +51,8 @@ std::string ReadUntil(int fd, std::chrono::milliseconds limit, Stop stop) {
   const auto end = std::chrono::steady_clock::now() + limit;
   std::string text;
   while (!stop(text)) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
     pollfd wait{fd, POLLIN, 0};
     if (left <= 0ms || poll(&wait, 1, static_cast<int>(left.count())) <= 0) break;
     char byte = 0;
@@ -69,14 +70,17 @@ HostIdentity MakeHostIdentity() {
   X509_set_version(certificate, X509_VERSION_3);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate), 4711);
   X509_NAME* name = X509_get_subject_name(certificate);
-  X509_NAME_add_entry_by_txt(name, "O", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("Host"), -1, -1, 0);
-  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
+  X509_NAME_add_entry_by_txt(name, "O", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>("Host"), -1, -1, 0);
+  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
   X509_set_issuer_name(certificate, name);
   X509_gmtime_adj(X509_getm_notBefore(certificate), -30);
   X509_gmtime_adj(X509_getm_notAfter(certificate), 86400);
   X509_set_pubkey(certificate, key);
   Extend(certificate, NID_subject_alt_name, "DNS:localhost");
-  Extend(certificate, NID_key_usage, "critical,digitalSignature,keyEncipherment,keyAgreement,keyCertSign");
+  Extend(certificate, NID_key_usage,
+         "critical,digitalSignature,keyEncipherment,keyAgreement,keyCertSign");
   Extend(certificate, NID_ext_key_usage, "clientAuth,serverAuth");
   Extend(certificate, NID_basic_constraints, "critical,CA:TRUE");
   X509_sign(certificate, key, EVP_sha512());
@@ -99,7 +103,8 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& target, const HostIden
   arguments.SetMaxReceiveMessageSize(256 << 20);
   // Each test sees a connection of its own.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  if (identity == nullptr) return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+  if (identity == nullptr)
+    return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
   grpc::SslCredentialsOptions tls;
   tls.pem_root_certs = DerToPem(server_der);
   tls.pem_private_key = identity->key_pem;
@@ -109,10 +114,12 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& target, const HostIden
 }
 
 base::Result<Handshake> ParseHandshake(const std::string& line) {
-  if (!line.ends_with('\n')) return base::Err(base::Code::kInvalidArgument, "no newline at the end: " + line);
+  if (!line.ends_with('\n'))
+    return base::Err(base::Code::kInvalidArgument, "no newline at the end: " + line);
   Handshake result;
   result.fields = base::Split(line.substr(0, line.size() - 1), '|');
-  if (result.fields.size() < 6 || result.fields[0] != "1" || result.fields[1] != "6" || result.fields[4] != "grpc") {
+  if (result.fields.size() < 6 || result.fields[0] != "1" || result.fields[1] != "6" ||
+      result.fields[4] != "grpc") {
     return base::Err(base::Code::kInvalidArgument, "unexpected fields: " + line);
   }
   result.network = result.fields[2];
@@ -126,7 +133,8 @@ base::Result<Handshake> ParseHandshake(const std::string& line) {
   return result;
 }
 
-base::Result<std::unique_ptr<Child>> Child::Start(const std::string& program, const std::vector<std::string>& arguments,
+base::Result<std::unique_ptr<Child>> Child::Start(const std::string& program,
+                                                  const std::vector<std::string>& arguments,
                                                   const Variables& variables) {
   int out[2];
   int err[2];

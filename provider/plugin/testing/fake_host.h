@@ -22,7 +22,8 @@ struct HostIdentity {
 /// A P-521 key and a self-signed certificate like the one that a host makes for each plugin.
 HostIdentity MakeHostIdentity();
 
-/// A channel to `target` ("unix:/path"), plain if `identity` is null; else TLS with `server_der` as the only root.
+/// A channel to `target` ("unix:/path"), plain if `identity` is null; else TLS with `server_der` as
+/// the only root.
 std::shared_ptr<grpc::Channel> Connect(const std::string& target, const HostIdentity* identity,
                                        const std::string& server_der);
 
@@ -40,7 +41,8 @@ class Child {
  public:
   using Variables = std::map<std::string, std::string>;
   /// Starts `program` with exactly these variables, stdin from the null device.
-  static base::Result<std::unique_ptr<Child>> Start(const std::string& program, const std::vector<std::string>& arguments,
+  static base::Result<std::unique_ptr<Child>> Start(const std::string& program,
+                                                    const std::vector<std::string>& arguments,
                                                     const Variables& variables);
   ~Child();
   pid_t pid() const { return pid_; }

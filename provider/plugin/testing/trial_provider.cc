@@ -35,13 +35,17 @@ class TrialThing final : public Resource {
 
   void Create(const ChangeRequest& request, StateResponse& response) const override {
     const std::string& act = request.plan.Get("act").AsString();
-    const std::chrono::milliseconds wait(request.plan.Get("wait_ms").AsNumber().AsInt64().value_or(0));
-    response.state = request.plan.With("id", Value::String("id-1")).With("text", Value::String("done"));
+    const std::chrono::milliseconds wait(
+        request.plan.Get("wait_ms").AsNumber().AsInt64().value_or(0));
+    response.state =
+        request.plan.With("id", Value::String("id-1")).With("text", Value::String("done"));
     if (act == "throw") throw std::runtime_error("thrown by the trial resource");
     if (act == "crash") std::abort();
-    if (act == "big") response.state = response.state.With("text", Value::String(std::string(6 << 20, 'x')));
+    if (act == "big")
+      response.state = response.state.With("text", Value::String(std::string(6 << 20, 'x')));
     if (act == "env") {
-      const bool gone = std::getenv("PLUGIN_CLIENT_CERT") == nullptr && std::getenv("TF_PLUGIN_MAGIC_COOKIE") == nullptr;
+      const bool gone = std::getenv("PLUGIN_CLIENT_CERT") == nullptr &&
+                        std::getenv("TF_PLUGIN_MAGIC_COOKIE") == nullptr;
       response.state = response.state.With("text", Value::String(gone ? "gone" : "still there"));
     }
     if (act == "sleep") WaitFor(request.context.stop, wait);
@@ -53,7 +57,9 @@ class TrialThing final : public Resource {
     request.context.log.Info("created", {{"act", act}});
   }
   void Read(const ReadRequest&, StateResponse&) const override {}
-  void Update(const ChangeRequest& request, StateResponse& response) const override { Create(request, response); }
+  void Update(const ChangeRequest& request, StateResponse& response) const override {
+    Create(request, response);
+  }
   void Delete(const ChangeRequest&, StateResponse&) const override {}
 };
 
@@ -61,10 +67,12 @@ class TrialData final : public DataSource {
  public:
   std::string TypeName() const override { return "trial_data"; }
   framework::Schema Schema() const override {
-    return {.attributes = {{"name", String(), {.required = true}}, {"value", String(), {.computed = true}}}};
+    return {.attributes = {{"name", String(), {.required = true}},
+                           {"value", String(), {.computed = true}}}};
   }
   void Read(const DataRequest& request, DataResponse& response) const override {
-    if (request.config.Get("name").AsString() == "throw") throw std::runtime_error("thrown by the trial data source");
+    if (request.config.Get("name").AsString() == "throw")
+      throw std::runtime_error("thrown by the trial data source");
     response.state = response.state.With("value", Value::String("v"));
   }
 };
@@ -73,7 +81,8 @@ class Repeat final : public framework::Function {
  public:
   std::string Name() const override { return "repeat"; }
   FunctionDefinition Definition() const override {
-    return {.parameters = {{.name = "text", .type = cty::Type::String()}, {.name = "count", .type = cty::Type::Number()}},
+    return {.parameters = {{.name = "text", .type = cty::Type::String()},
+                           {.name = "count", .type = cty::Type::Number()}},
             .result = cty::Type::String(),
             .summary = "Repeats"};
   }
@@ -92,7 +101,9 @@ class Repeat final : public framework::Function {
 class Steps final : public Action {
  public:
   std::string TypeName() const override { return "trial_steps"; }
-  framework::Schema Schema() const override { return {.attributes = {{"count", Int64(), {.required = true}}}}; }
+  framework::Schema Schema() const override {
+    return {.attributes = {{"count", Int64(), {.required = true}}}};
+  }
   void Invoke(const ActionRequest& request, Diagnostics& diagnostics) const override {
     const int64_t count = request.config.Get("count").AsNumber().AsInt64().value_or(0);
     for (int64_t i = 1; i <= count; ++i) request.progress("step " + std::to_string(i));
@@ -117,12 +128,18 @@ class TrialProvider final : public Provider {
       response.diagnostics.AddError(cty::Path("endpoint"), "Bad endpoint", "It is bad.");
     }
   }
-  std::vector<std::unique_ptr<Resource>> Resources() const override { return ListOfNew<Resource, TrialThing>(); }
-  std::vector<std::unique_ptr<DataSource>> DataSources() const override { return ListOfNew<DataSource, TrialData>(); }
+  std::vector<std::unique_ptr<Resource>> Resources() const override {
+    return ListOfNew<Resource, TrialThing>();
+  }
+  std::vector<std::unique_ptr<DataSource>> DataSources() const override {
+    return ListOfNew<DataSource, TrialData>();
+  }
   std::vector<std::unique_ptr<framework::Function>> Functions() const override {
     return ListOfNew<framework::Function, Repeat>();
   }
-  std::vector<std::unique_ptr<Action>> Actions() const override { return ListOfNew<Action, Steps>(); }
+  std::vector<std::unique_ptr<Action>> Actions() const override {
+    return ListOfNew<Action, Steps>();
+  }
 };
 
 }  // namespace

@@ -1,8 +1,11 @@
 #pragma once
 
-// A provider that does what a test asks for, through the attribute `act` of its one resource `trial_thing`:
-// "" (make it), "wait" (until told to stop; then an error beside the state), "sleep" (`wait_ms`), "throw", "big" (an answer of
-// 6 MB), "crash", "env" (are the host's variables gone?), "hang" (deaf to everything, for `wait_ms`). One function `repeat(text, count)`, one action `trial_steps`, one data source.
+// A provider that does what a test asks for, through the attribute `act` of its one resource
+// `trial_thing`:
+// "" (make it), "wait" (until told to stop; then an error beside the state), "sleep" (`wait_ms`),
+// "throw", "big" (an answer of 6 MB), "crash", "env" (are the host's variables gone?), "hang" (deaf
+// to everything, for `wait_ms`). One function `repeat(text, count)`, one action `trial_steps`, one
+// data source.
 
 #include <memory>
 

@@ -18,8 +18,10 @@ bool IsCreating(const T& object) {
 }
 
 bool SameRevision(const api::FunctionSpec& a, const api::FunctionSpec& b) {
-  return a.source.hash == b.source.hash && a.code_hash == b.code_hash && a.runtime == b.runtime && a.entrypoint == b.entrypoint &&
-         a.environment == b.environment && a.memory_mb == b.memory_mb && a.timeout_sec == b.timeout_sec && a.concurrency == b.concurrency;
+  return a.source.hash == b.source.hash && a.code_hash == b.code_hash && a.runtime == b.runtime &&
+         a.entrypoint == b.entrypoint && a.environment == b.environment &&
+         a.memory_mb == b.memory_mb && a.timeout_sec == b.timeout_sec &&
+         a.concurrency == b.concurrency;
 }
 
 }  // namespace
@@ -44,7 +46,8 @@ std::vector<std::string> FakeBackend::TakeCalls() {
   return std::exchange(calls_, {});
 }
 
-base::Status FakeBackend::UploadCode(const std::string&, const std::string&, const transport::OpenBody& zip, const rest::Call&) {
+base::Status FakeBackend::UploadCode(const std::string&, const std::string&,
+                                     const transport::OpenBody& zip, const rest::Call&) {
   RETURN_IF_ERROR(Enter("upload"));
   ASSIGN_OR_RETURN(const auto read, zip());
   char buffer[4096];
@@ -64,11 +67,13 @@ base::Result<api::Function> FakeBackend::RetryFunction(const rest::Name& name, c
   RETURN_IF_ERROR(Enter("function.retry"));
   Lock lock(mutex_);
   if (!functions_.Has(Id(name))) return Err(Code::kNotFound, Id(name) + " does not exist");
-  functions_.Edit(Id(name), [](api::Function& function) { function.status.observed_generation = 0; });
+  functions_.Edit(Id(name),
+                  [](api::Function& function) { function.status.observed_generation = 0; });
   return functions_.Look(Id(name));
 }
 
-base::Status FakeBackend::RetryRun(const rest::Name& name, int64_t run_id, int64_t attempt, const rest::Call&) {
+base::Status FakeBackend::RetryRun(const rest::Name& name, int64_t run_id, int64_t attempt,
+                                   const rest::Call&) {
   RETURN_IF_ERROR(Enter("job.retry"));
   Lock lock(mutex_);
   base::Status status = base::Ok();
@@ -85,7 +90,8 @@ base::Status FakeBackend::RetryRun(const rest::Name& name, int64_t run_id, int64
 base::Result<bool> FakeBackend::Settle(api::Function& function) {
   auto& status = function.status;
   const auto now = fmt::format("2026-01-01T00:00:{:02}Z", ++clock_ % 60);
-  status.invoke_url = fmt::format("{}/v1/namespaces/{}/functions/{}/invoke", external_url, function.metadata.ns, function.metadata.name);
+  status.invoke_url = fmt::format("{}/v1/namespaces/{}/functions/{}/invoke", external_url,
+                                  function.metadata.ns, function.metadata.name);
   if (builds_hang) {
     status.phase = "Building";
     return false;
@@ -97,7 +103,8 @@ base::Result<bool> FakeBackend::Settle(api::Function& function) {
   status.phase = status.failure ? "Failed" : "Ready";
   if (status.failure) return true;
   if (!same) {
-    if (!status.serving || status.serving->source.hash != function.spec.source.hash || status.serving->code_hash != function.spec.code_hash) {
+    if (!status.serving || status.serving->source.hash != function.spec.source.hash ||
+        status.serving->code_hash != function.spec.code_hash) {
       status.last_built_at = now;
     }
     ++status.revision;
@@ -114,7 +121,8 @@ base::Result<bool> FakeBackend::Settle(api::Trigger& trigger) {
   status.url.clear();
   if (trigger.spec.http) {
     const auto& path = trigger.spec.http->path;
-    status.url = fmt::format("{}/fn/{}/{}{}", external_url, trigger.metadata.ns, trigger.spec.function, path == "/" ? "" : path);
+    status.url = fmt::format("{}/fn/{}/{}{}", external_url, trigger.metadata.ns,
+                             trigger.spec.function, path == "/" ? "" : path);
   }
   return true;
 }
@@ -169,9 +177,11 @@ template <class T>
 base::Result<T> FakeObjects<T>::PutLocked(const T& object, rest::PutMode mode) {
   const auto id = object.metadata.ns + "/" + object.metadata.name;
   const bool exists = objects_.contains(id);
-  if (mode == rest::PutMode::kReplace && !exists) return Err(Code::kNotFound, id + " does not exist");
+  if (mode == rest::PutMode::kReplace && !exists)
+    return Err(Code::kNotFound, id + " does not exist");
   auto& stored = objects_[id];
-  if (mode == rest::PutMode::kReplace && stored.metadata.resource_version != object.metadata.resource_version) {
+  if (mode == rest::PutMode::kReplace &&
+      stored.metadata.resource_version != object.metadata.resource_version) {
     return Err(Code::kAborted, id + " was changed by somebody else");
   }
   const bool same = exists && stored.spec == object.spec;
@@ -199,7 +209,8 @@ base::Result<T> FakeObjects<T>::Create(T object, const rest::Call&) {
   Lock lock(backend_.mutex_);
   const auto it = objects_.find(object.metadata.ns + "/" + object.metadata.name);
   if (it != objects_.end() && !IsCreating(it->second) && !(it->second.spec == object.spec)) {
-    return Err(Code::kAlreadyExists, it->first + " already exists; import it with `terraform import`");
+    return Err(Code::kAlreadyExists,
+               it->first + " already exists; import it with `terraform import`");
   }
   object.metadata.annotations[std::string(api::kCreatingAnnotation)] = "true";
   auto result = PutLocked(object, rest::PutMode::kAny);
@@ -241,7 +252,8 @@ template <class T>
 base::Status FakeObjects<T>::WaitGone(const rest::Name& name, const rest::Call&) {
   RETURN_IF_ERROR(backend_.Enter(kind_ + ".gone"));
   Lock lock(backend_.mutex_);
-  if (objects_.contains(Id(name))) return Err(Code::kDeadlineExceeded, Id(name) + " is still there");
+  if (objects_.contains(Id(name)))
+    return Err(Code::kDeadlineExceeded, Id(name) + " is still there");
   return base::Ok();
 }
 

@@ -15,8 +15,8 @@ namespace sless::resources {
 
 class FakeBackend;
 
-/// Objects of one kind. Behaves as the server's REST API and rest::SlessClient: create-only with take-over, generations that rise with
-/// each change of spec, conflicts on an old resourceVersion.
+/// Objects of one kind. Behaves as the server's REST API and rest::SlessClient: create-only with
+/// take-over, generations that rise with each change of spec, conflicts on an old resourceVersion.
 template <class T>
 class FakeObjects final : public Objects<T> {
  public:
@@ -26,7 +26,8 @@ class FakeObjects final : public Objects<T> {
   base::Status Delete(const rest::Name& name, const rest::Call& call) override;
   base::Result<T> Create(T object, const rest::Call& call) override;
   base::Result<T> FinishCreate(const rest::Name& name, const rest::Call& call) override;
-  base::Result<T> WaitReady(const rest::Name& name, int64_t generation, const rest::Call& call) override;
+  base::Result<T> WaitReady(const rest::Name& name, int64_t generation,
+                            const rest::Call& call) override;
   base::Status WaitGone(const rest::Name& name, const rest::Call& call) override;
 
   /// Changes an object behind everybody's back; nothing happens where there is none.
@@ -52,25 +53,29 @@ class FakeBackend final : public Backend {
   FakeObjects<api::Function>& Functions() override { return functions_; }
   FakeObjects<api::Trigger>& Triggers() override { return triggers_; }
   FakeObjects<api::Job>& Jobs() override { return jobs_; }
-  base::Status UploadCode(const std::string& ns, const std::string& hash, const transport::OpenBody& zip, const rest::Call& call) override;
-  base::Result<api::Function> RetryFunction(const rest::Name& name, const rest::Call& call) override;
-  base::Status RetryRun(const rest::Name& job, int64_t run_id, int64_t attempt, const rest::Call& call) override;
+  base::Status UploadCode(const std::string& ns, const std::string& hash,
+                          const transport::OpenBody& zip, const rest::Call& call) override;
+  base::Result<api::Function> RetryFunction(const rest::Name& name,
+                                            const rest::Call& call) override;
+  base::Status RetryRun(const rest::Name& job, int64_t run_id, int64_t attempt,
+                        const rest::Call& call) override;
   base::Result<rest::ServerInfo> Info(const rest::Call& call) override;
 
-  /// The next call of that name ("function.put", "upload", "info", …) fails with this error, after what it does where `after` is set.
+  /// The next call of that name ("function.put", "upload", "info", …) fails with this error, after
+  /// what it does where `after` is set.
   void FailNext(const std::string& call, base::Error error, bool after = false);
   /// Names of all calls since the last TakeCalls.
   std::vector<std::string> TakeCalls();
 
   // How the world goes. Set them between calls.
-  std::optional<api::Failure> build_failure;    ///< new revisions fail with this
+  std::optional<api::Failure> build_failure;  ///< new revisions fail with this
   std::optional<api::Failure> trigger_failure;
-  std::optional<api::Failure> run_failure;      ///< attempts fail with this
-  bool runs_hang = false;                       ///< runs stay Running; whoever waits sees its deadline pass
+  std::optional<api::Failure> run_failure;  ///< attempts fail with this
+  bool runs_hang = false;  ///< runs stay Running; whoever waits sees its deadline pass
   bool builds_hang = false;
   std::string external_url = "http://sless.test";
   int runs_started = 0;
-  base::Deadline info_deadline;                 ///< of the last info
+  base::Deadline info_deadline;  ///< of the last info
 
  private:
   template <class T>

@@ -11,7 +11,9 @@
 
 namespace sless::resources {
 
-/// `backend` outlives the provider; nullptr stands for an endpoint that is not known yet. `default_namespace`: see Session::Settings.
-std::unique_ptr<framework::Provider> MakeTestProvider(Backend* backend, std::optional<std::string> default_namespace = "default");
+/// `backend` outlives the provider; nullptr stands for an endpoint that is not known yet.
+/// `default_namespace`: see Session::Settings.
+std::unique_ptr<framework::Provider> MakeTestProvider(
+    Backend* backend, std::optional<std::string> default_namespace = "default");
 
 }  // namespace sless::resources

@@ -16,7 +16,9 @@ std::filesystem::path MakeFolder() {
 }  // namespace
 
 World::World(bool connected, std::optional<std::string> default_namespace)
-    : dir(MakeFolder()), engine(MakeTestProvider(connected ? &backend : nullptr, std::move(default_namespace)), clock) {
+    : dir(MakeFolder()),
+      engine(MakeTestProvider(connected ? &backend : nullptr, std::move(default_namespace)),
+             clock) {
   engine.Configure({{}, log}, "1.11.4", cty::Value::Object({}), {});
 }
 
@@ -29,9 +31,13 @@ cty::Value World::Config(const std::string& type, const std::string& json) const
   const auto* entry = engine.catalog().FindResource(type);
   const auto value = cty::DecodeJson(json, entry->type);
   if (!value) throw std::runtime_error(json + ": " + value.error().message);
-  return cty::Transform(framework::engine::Shape(entry->schema, *value), [](const cty::Path&, const cty::Value& part) {
-    return part.kind() == cty::Value::Kind::kString && part.AsString() == "<unknown>" ? cty::Value::Unknown() : part;
-  });
+  return cty::Transform(framework::engine::Shape(entry->schema, *value),
+                        [](const cty::Path&, const cty::Value& part) {
+                          return part.kind() == cty::Value::Kind::kString &&
+                                         part.AsString() == "<unknown>"
+                                     ? cty::Value::Unknown()
+                                     : part;
+                        });
 }
 
 void World::Write(const std::string& name, const std::string& text) const {
@@ -47,10 +53,13 @@ std::set<std::string> Changed(const cty::Value& prior, const cty::Value& planned
   return names;
 }
 
-bool HasError(const framework::Diagnostics& diagnostics, const std::string& path, const std::string& text) {
+bool HasError(const framework::Diagnostics& diagnostics, const std::string& path,
+              const std::string& text) {
   for (const auto& item : diagnostics) {
     const bool there = item.path && item.path->ToString() == path;
-    if (there && item.severity == framework::Severity::kError && (item.summary + "\n" + item.detail).find(text) != std::string::npos) return true;
+    if (there && item.severity == framework::Severity::kError &&
+        (item.summary + "\n" + item.detail).find(text) != std::string::npos)
+      return true;
   }
   return false;
 }

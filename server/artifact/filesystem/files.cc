@@ -24,13 +24,15 @@ File::~File() {
 tl::unexpected<base::Error> SystemError(std::string_view doing, const std::string& path) {
   const int error = errno;
   const bool full = error == ENOSPC || error == EDQUOT;
-  return base::Err(full ? Code::kResourceExhausted : Code::kUnavailable, fmt::format("cannot {} {}: {}", doing, path, std::strerror(error)));
+  return base::Err(full ? Code::kResourceExhausted : Code::kUnavailable,
+                   fmt::format("cannot {} {}: {}", doing, path, std::strerror(error)));
 }
 
 base::Status MakeDirectory(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
-    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) return SystemError("make the folder", part);
+    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST)
+      return SystemError("make the folder", part);
     if (end == std::string::npos) return base::Ok();
   }
 }

@@ -28,26 +28,34 @@ constexpr std::string_view kTempDir = ".tmp";  // no DNS label, so no namespace
 
 Status CheckNamespace(const std::string& ns) {
   const std::string problem = base::DnsLabelProblem(ns);
-  if (!problem.empty()) return Err(Code::kInvalidArgument, fmt::format("a namespace is a DNS label: {}", problem));
+  if (!problem.empty())
+    return Err(Code::kInvalidArgument, fmt::format("a namespace is a DNS label: {}", problem));
   return base::Ok();
 }
 
 Result<std::string> FileName(const std::string& digest) {
-  const bool good = digest.starts_with(kScheme) && digest.size() == kScheme.size() + 64 &&
-                    digest.find_first_not_of("0123456789abcdef", kScheme.size()) == std::string::npos;
-  if (!good) return Err(Code::kInvalidArgument, "the name of an artifact is \"sha256:\" and 64 hex digits");
+  const bool good =
+      digest.starts_with(kScheme) && digest.size() == kScheme.size() + 64 &&
+      digest.find_first_not_of("0123456789abcdef", kScheme.size()) == std::string::npos;
+  if (!good)
+    return Err(Code::kInvalidArgument, "the name of an artifact is \"sha256:\" and 64 hex digits");
   return digest.substr(kScheme.size());
 }
 
-bool IsRegular(const std::string& path, struct stat& info) { return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode); }
-
-base::TimePoint LastUsed(const struct stat& info) {
-  return base::TimePoint(std::chrono::seconds(info.st_mtim.tv_sec) + std::chrono::nanoseconds(info.st_mtim.tv_nsec));
+bool IsRegular(const std::string& path, struct stat& info) {
+  return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
-// The time of last use is the file's modification time. Under Place::folders, so that it does not race a removal.
+base::TimePoint LastUsed(const struct stat& info) {
+  return base::TimePoint(std::chrono::seconds(info.st_mtim.tv_sec) +
+                         std::chrono::nanoseconds(info.st_mtim.tv_nsec));
+}
+
+// The time of last use is the file's modification time. Under Place::folders, so that it does not
+// race a removal.
 Status Touch(const std::string& path) {
-  if (::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW) != 0) return SystemError("mark as used", path);
+  if (::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW) != 0)
+    return SystemError("mark as used", path);
   return base::Ok();
 }
 
@@ -55,13 +63,17 @@ Status Touch(const std::string& path) {
 struct Place {
   const std::string root;
   const uint64_t max_bytes;
-  std::mutex folders;  // so that no folder is removed between its making and its first file, no file that was just used
+  std::mutex folders;  // so that no folder is removed between its making and its first file, no
+                       // file that was just used
 };
 
 class FileWriter final : public Writer {
  public:
   FileWriter(std::shared_ptr<Place> place, std::string ns, std::string temp, File file)
-      : place_(std::move(place)), ns_(std::move(ns)), temp_(std::move(temp)), file_(std::move(file)) {}
+      : place_(std::move(place)),
+        ns_(std::move(ns)),
+        temp_(std::move(temp)),
+        file_(std::move(file)) {}
   ~FileWriter() override {
     if (!temp_.empty()) ::unlink(temp_.c_str());
   }
@@ -69,7 +81,8 @@ class FileWriter final : public Writer {
   Status Write(std::string_view bytes) override {
     if (temp_.empty()) return Err(Code::kFailedPrecondition, "the artifact is committed");
     if (bytes.size() > place_->max_bytes - size_) {
-      return Err(Code::kTooLarge, fmt::format("an artifact has at most {} MiB", place_->max_bytes >> 20));
+      return Err(Code::kTooLarge,
+                 fmt::format("an artifact has at most {} MiB", place_->max_bytes >> 20));
     }
     RETURN_IF_ERROR(WriteAll(file_, bytes, temp_));
     size_ += bytes.size();
@@ -85,7 +98,8 @@ class FileWriter final : public Writer {
     ASSIGN_OR_RETURN(const std::string name, FileName(digest));
     if (temp_.empty()) return Err(Code::kFailedPrecondition, "the artifact is committed");
     const std::string dir = place_->root + "/" + ns_, path = dir + "/" + name;
-    // The contents before the name, the name before the answer: a crash leaves a whole artifact or none.
+    // The contents before the name, the name before the answer: a crash leaves a whole artifact or
+    // none.
     if (::fsync(file_.get()) != 0) return SystemError("sync", temp_);
     std::lock_guard lock(place_->folders);
     RETURN_IF_ERROR(MakeDirectory(dir));
@@ -139,13 +153,16 @@ class FilesystemStore final : public ArtifactStore {
     return PathOf(ns, digest);
   }
 
-  Status Remove(const std::string& ns, const std::string& digest, base::TimePoint unused_since) override {
+  Status Remove(const std::string& ns, const std::string& digest,
+                base::TimePoint unused_since) override {
     ASSIGN_OR_RETURN(const std::string path, PathOf(ns, digest));
     std::lock_guard lock(place_->folders);
     struct stat info {};
     if (IsRegular(path, info) && LastUsed(info) >= unused_since) return base::Ok();
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR) return SystemError("remove", path);
-    ::rmdir((place_->root + "/" + ns).c_str());  // goes with its last artifact; fails while there are others
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR)
+      return SystemError("remove", path);
+    ::rmdir((place_->root + "/" + ns)
+                .c_str());  // goes with its last artifact; fails while there are others
     return base::Ok();
   }
 
@@ -164,7 +181,8 @@ class FilesystemStore final : public ArtifactStore {
 
   Result<std::vector<std::string>> Namespaces() const override {
     ASSIGN_OR_RETURN(auto names, Names(place_->root));
-    std::erase_if(names, [](const std::string& name) { return !base::DnsLabelProblem(name).empty(); });
+    std::erase_if(names,
+                  [](const std::string& name) { return !base::DnsLabelProblem(name).empty(); });
     return names;
   }
 
@@ -179,7 +197,8 @@ class FilesystemStore final : public ArtifactStore {
   static Result<std::vector<std::string>> Names(const std::string& dir) {
     std::vector<std::string> names;
     std::error_code error;
-    for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) names.push_back(it->path().filename());
+    for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error))
+      names.push_back(it->path().filename());
     if (error && error != std::errc::no_such_file_or_directory) {
       return Err(Code::kUnavailable, fmt::format("cannot list {}: {}", dir, error.message()));
     }
@@ -198,13 +217,15 @@ Status EmptyTempDir(const std::string& temp) {
     std::error_code ignored;  // a file that stays costs room only; its name is never used again
     fs::remove_all(it->path(), ignored);
   }
-  if (error) return Err(Code::kUnavailable, fmt::format("cannot list {}: {}", temp, error.message()));
+  if (error)
+    return Err(Code::kUnavailable, fmt::format("cannot list {}: {}", temp, error.message()));
   return base::Ok();
 }
 
 }  // namespace
 
-Result<std::unique_ptr<ArtifactStore>> OpenFilesystemStore(const std::string& dir, uint64_t max_bytes) {
+Result<std::unique_ptr<ArtifactStore>> OpenFilesystemStore(const std::string& dir,
+                                                           uint64_t max_bytes) {
   RETURN_IF_ERROR(MakeDirectory(dir));
   RETURN_IF_ERROR(EmptyTempDir(fmt::format("{}/{}", dir, kTempDir)));
   return std::make_unique<FilesystemStore>(std::shared_ptr<Place>(new Place{dir, max_bytes, {}}));

@@ -21,7 +21,8 @@ using testing::HasSubstr;
 class TempDir {
  public:
   TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "sless-artifact-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "sless-artifact-XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }
   ~TempDir() { std::filesystem::remove_all(path_); }
@@ -35,21 +36,34 @@ class TempDir {
 class StoreInTempDir final : public ArtifactStore {
  public:
   StoreInTempDir() : store_(OpenFilesystemStore(dir_.File("a/b"), kConformanceLimit).value()) {}
-  base::Result<bool> Has(const std::string& ns, const std::string& digest) const override { return store_->Has(ns, digest); }
-  base::Result<std::unique_ptr<Writer>> Create(const std::string& ns) override { return store_->Create(ns); }
-  base::Result<std::string> Fetch(const std::string& ns, const std::string& digest) override { return store_->Fetch(ns, digest); }
-  base::Status Remove(const std::string& ns, const std::string& digest, base::TimePoint unused_since) override {
+  base::Result<bool> Has(const std::string& ns, const std::string& digest) const override {
+    return store_->Has(ns, digest);
+  }
+  base::Result<std::unique_ptr<Writer>> Create(const std::string& ns) override {
+    return store_->Create(ns);
+  }
+  base::Result<std::string> Fetch(const std::string& ns, const std::string& digest) override {
+    return store_->Fetch(ns, digest);
+  }
+  base::Status Remove(const std::string& ns, const std::string& digest,
+                      base::TimePoint unused_since) override {
     return store_->Remove(ns, digest, unused_since);
   }
-  base::Result<std::vector<Info>> List(const std::string& ns) const override { return store_->List(ns); }
-  base::Result<std::vector<std::string>> Namespaces() const override { return store_->Namespaces(); }
+  base::Result<std::vector<Info>> List(const std::string& ns) const override {
+    return store_->List(ns);
+  }
+  base::Result<std::vector<std::string>> Namespaces() const override {
+    return store_->Namespaces();
+  }
 
  private:
   TempDir dir_;
   std::unique_ptr<ArtifactStore> store_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Filesystem, ArtifactStoreConformance, testing::ValuesIn(ArtifactDriver([] { return std::make_unique<StoreInTempDir>(); })));
+INSTANTIATE_TEST_SUITE_P(Filesystem, ArtifactStoreConformance, testing::ValuesIn(ArtifactDriver([] {
+                           return std::make_unique<StoreInTempDir>();
+                         })));
 
 const std::string kDigest = "sha256:" + std::string(64, 'a');
 
@@ -99,7 +113,8 @@ TEST(FilesystemStore, ALinkIsNoArtifact) {
 }
 
 TEST(FilesystemStore, SaysWhereItCannotOpen) {
-  EXPECT_THAT(OpenFilesystemStore("/proc/nowhere"), IsError(Code::kUnavailable, HasSubstr("/proc/nowhere")));
+  EXPECT_THAT(OpenFilesystemStore("/proc/nowhere"),
+              IsError(Code::kUnavailable, HasSubstr("/proc/nowhere")));
 }
 
 TEST(FilesystemStore, AFullDiskIsToldAsSuch) {
@@ -113,7 +128,8 @@ TEST(FilesystemStore, AFullDiskIsToldAsSuch) {
   int target = -1;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code error;
-    if (std::filesystem::read_symlink(entry.path(), error) == path) target = std::stoi(entry.path().filename());
+    if (std::filesystem::read_symlink(entry.path(), error) == path)
+      target = std::stoi(entry.path().filename());
   }
   ASSERT_GE(target, 0);
   FILE* full = std::fopen("/dev/full", "w");

@@ -21,7 +21,8 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ArtifactStoreConformance);
 
 std::vector<ArtifactFactory> ArtifactDriver(ArtifactFactory make) { return {std::move(make)}; }
 
-base::Status ArtifactStoreConformance::Put(const std::string& ns, const std::string& digest, std::string_view bytes) {
+base::Status ArtifactStoreConformance::Put(const std::string& ns, const std::string& digest,
+                                           std::string_view bytes) {
   ASSIGN_OR_RETURN(const auto writer, store_->Create(ns));
   RETURN_IF_ERROR(writer->Write(bytes));
   return writer->Commit(digest);
@@ -51,7 +52,8 @@ TEST_P(ArtifactStoreConformance, WhatWasAskedForSinceIsNotRemoved) {
     const auto listed = store_->List("x")->at(0).last_used;
     const auto before = std::chrono::system_clock::now();
     // As coarse as the clock of a file system may be.
-    while (std::chrono::system_clock::now() - before < std::chrono::milliseconds(20)) std::this_thread::yield();
+    while (std::chrono::system_clock::now() - before < std::chrono::milliseconds(20))
+      std::this_thread::yield();
     const auto between = listed + std::chrono::milliseconds(1);
     if (by_has) {
       EXPECT_THAT(store_->Has("x", Digest('a')), IsOkAndHolds(true));
@@ -61,7 +63,9 @@ TEST_P(ArtifactStoreConformance, WhatWasAskedForSinceIsNotRemoved) {
     EXPECT_GT(store_->List("x")->at(0).last_used, listed);
     EXPECT_THAT(store_->Remove("x", Digest('a'), between), IsOk());
     EXPECT_EQ(Contents("x", Digest('a')), "1");
-    EXPECT_THAT(store_->Remove("x", Digest('a'), std::chrono::system_clock::now() + std::chrono::hours(1)), IsOk());
+    EXPECT_THAT(
+        store_->Remove("x", Digest('a'), std::chrono::system_clock::now() + std::chrono::hours(1)),
+        IsOk());
     EXPECT_THAT(store_->Has("x", Digest('a')), IsOkAndHolds(false));
   }
 }
@@ -130,7 +134,8 @@ TEST_P(ArtifactStoreConformance, ABadDigestLeavesTheWriterUsable) {
 
 TEST_P(ArtifactStoreConformance, TheLimitIsKept) {
   ASSERT_THAT(Put("x", Digest('a'), std::string(kConformanceLimit, 'x')), IsOk());
-  EXPECT_THAT(Put("x", Digest('b'), std::string(kConformanceLimit + 1, 'x')), IsError(Code::kTooLarge, HasSubstr("at most 1 MiB")));
+  EXPECT_THAT(Put("x", Digest('b'), std::string(kConformanceLimit + 1, 'x')),
+              IsError(Code::kTooLarge, HasSubstr("at most 1 MiB")));
   auto writer = store_->Create("x");
   ASSERT_THAT((*writer)->Write(std::string(kConformanceLimit, 'x')), IsOk());
   EXPECT_THAT((*writer)->Write("x"), IsError(Code::kTooLarge, _));
@@ -145,9 +150,11 @@ TEST_P(ArtifactStoreConformance, RefusesNamesThatLeaveTheStore) {
     EXPECT_THAT(store_->Remove(ns, Digest('a')), IsError(Code::kInvalidArgument, _)) << ns;
     EXPECT_THAT(store_->List(ns), IsError(Code::kInvalidArgument, _)) << ns;
   }
-  for (const std::string& digest : {std::string(), std::string(64, 'a'), "sha256:" + std::string(63, 'a'), "sha256:" + std::string(64, 'A'),
-                                    "sha512:" + std::string(64, 'a'), Digest('a') + "/../" + std::string(64, 'a'), "sha256:../" + std::string(61, 'a'),
-                                    Digest('a') + std::string(1, '\0')}) {
+  for (const std::string& digest :
+       {std::string(), std::string(64, 'a'), "sha256:" + std::string(63, 'a'),
+        "sha256:" + std::string(64, 'A'), "sha512:" + std::string(64, 'a'),
+        Digest('a') + "/../" + std::string(64, 'a'), "sha256:../" + std::string(61, 'a'),
+        Digest('a') + std::string(1, '\0')}) {
     EXPECT_THAT(store_->Has("x", digest), IsError(Code::kInvalidArgument, _)) << digest;
     EXPECT_THAT(store_->Fetch("x", digest), IsError(Code::kInvalidArgument, _)) << digest;
     EXPECT_THAT(store_->Remove("x", digest), IsError(Code::kInvalidArgument, _)) << digest;
@@ -188,7 +195,9 @@ TEST_P(ArtifactStoreConformance, ManyUploadsOfOneAtOnce) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 6; ++t) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 5; ++i) failed += !Put("x", Digest(static_cast<char>('0' + i)), std::string(10'000, static_cast<char>('0' + i)));
+      for (int i = 0; i < 5; ++i)
+        failed += !Put("x", Digest(static_cast<char>('0' + i)),
+                       std::string(10'000, static_cast<char>('0' + i)));
     });
   }
   for (auto& thread : threads) thread.join();

@@ -23,7 +23,8 @@ constexpr size_t kTail = 30;
 
 std::string Lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return out;
 }
 
@@ -32,25 +33,33 @@ std::string Meaning(const std::vector<std::string>& lines) {
   const auto find = [&](std::string_view word) -> std::string {
     for (const auto& line : lines) {
       const size_t at = line.find(word);
-      if (at != std::string::npos) return std::string(base::Trim(std::string_view(line).substr(at)));
+      if (at != std::string::npos)
+        return std::string(base::Trim(std::string_view(line).substr(at)));
     }
     return "";
   };
-  for (const auto* word : {"No matching distribution found for", "Invalid requirement:", "Could not open requirements file",
+  for (const auto* word : {"No matching distribution found for",
+                           "Invalid requirement:", "Could not open requirements file",
                            "ResolutionImpossible", "THESE PACKAGES DO NOT MATCH THE HASHES"}) {
     if (auto found = find(word); !found.empty()) return found;
   }
   for (const auto* word : {"is not in this registry", "could not be found"}) {
     for (const auto& line : lines) {
       const size_t quote = line.find('\'');
-      if (line.starts_with("npm ") && quote != std::string::npos && line.find(word) != std::string::npos) return line.substr(quote);
+      if (line.starts_with("npm ") && quote != std::string::npos &&
+          line.find(word) != std::string::npos)
+        return line.substr(quote);
     }
   }
-  for (const auto* word : {"npm error 404", "npm error notarget", "npm ERR! 404", "npm error code", "npm error"}) {
-    // npm says the code first and the sentence after; the first line that is more than a code is the one.
+  for (const auto* word :
+       {"npm error 404", "npm error notarget", "npm ERR! 404", "npm error code", "npm error"}) {
+    // npm says the code first and the sentence after; the first line that is more than a code is
+    // the one.
     for (const auto& line : lines) {
-      const std::string_view rest = base::Trim(std::string_view(line).substr(std::min(line.size(), std::string_view(word).size())));
-      if (line.starts_with(word) && rest.size() > 12) return std::string(base::Trim(std::string_view(line).substr(line.find(' ') + 1)));
+      const std::string_view rest = base::Trim(
+          std::string_view(line).substr(std::min(line.size(), std::string_view(word).size())));
+      if (line.starts_with(word) && rest.size() > 12)
+        return std::string(base::Trim(std::string_view(line).substr(line.find(' ') + 1)));
     }
   }
   if (auto found = find("ERROR:"); !found.empty()) return found;
@@ -59,7 +68,8 @@ std::string Meaning(const std::vector<std::string>& lines) {
 
 // What pip and npm say about themselves, of no use to the function's author.
 bool IsNoise(std::string_view line) {
-  return line == "npm error 404" || line == "npm error" || line.find("A complete log of this run") != std::string_view::npos ||
+  return line == "npm error 404" || line == "npm error" ||
+         line.find("A complete log of this run") != std::string_view::npos ||
          line.starts_with("Looking in links:") || line.starts_with("Looking in indexes:");
 }
 
@@ -73,9 +83,13 @@ int LineOf(const std::string& manifest, const std::string& message) {
     std::string_view line = base::Trim(raw);
     if (line.starts_with('"')) line.remove_prefix(1);
     size_t end = 0;
-    while (end < line.size() && (std::isalnum(static_cast<unsigned char>(line[end])) || std::string_view("-_.@/").find(line[end]) != std::string_view::npos)) ++end;
+    while (end < line.size() &&
+           (std::isalnum(static_cast<unsigned char>(line[end])) ||
+            std::string_view("-_.@/").find(line[end]) != std::string_view::npos))
+      ++end;
     const std::string name = Lower(line.substr(0, end));
-    if (name.size() > 1 && name.size() > longest && said.find(name) != std::string::npos && name != "dependencies") {
+    if (name.size() > 1 && name.size() > longest && said.find(name) != std::string::npos &&
+        name != "dependencies") {
       longest = name.size();
       best = number;
     }
@@ -93,18 +107,22 @@ void AddNeed(const std::string& path, std::vector<std::string>& needs) {
   std::error_code ignored;
   const fs::path real = fs::canonical(path, ignored);
   for (const fs::path& p : {fs::path(path), real}) {
-    if (!p.empty() && !p.string().starts_with("/usr/") && !p.string().starts_with("/bin/")) needs.push_back(p);
+    if (!p.empty() && !p.string().starts_with("/usr/") && !p.string().starts_with("/bin/"))
+      needs.push_back(p);
   }
 }
 
 }  // namespace
 
-Installer::Installer(const ProcessBuilderOptions& options, std::string etc_dir, const base::Clock& clock)
+Installer::Installer(const ProcessBuilderOptions& options, std::string etc_dir,
+                     const base::Clock& clock)
     : options_(options), etc_dir_(std::move(etc_dir)), clock_(clock) {}
 
 base::Result<Installer::Tool> Installer::FindPip() const {
   std::vector<std::string> tried;
-  const std::string question = "import sys, pip; print('%d.%d' % sys.version_info[:2], sys.executable, sys.base_prefix, sep='\\n')";
+  const std::string question =
+      "import sys, pip; print('%d.%d' % sys.version_info[:2], sys.executable, sys.base_prefix, "
+      "sep='\\n')";
   std::vector<std::string> candidates = options_.pythons;
   candidates.emplace_back("python3");
   for (const auto& candidate : candidates) {
@@ -116,7 +134,8 @@ base::Result<Installer::Tool> Installer::FindPip() const {
     base::SpawnOptions spawn;
     spawn.command = {program, "-I", "-c", question};
     spawn.environment = {"PATH=" + options_.path};
-    const auto output = base::RunCommand(spawn, base::Deadline::After(clock_, std::chrono::seconds(20)), clock_);
+    const auto output =
+        base::RunCommand(spawn, base::Deadline::After(clock_, std::chrono::seconds(20)), clock_);
     const auto lines = output ? base::Split(output->text, '\n') : std::vector<std::string>();
     if (!output || !output->exit.ok() || lines.size() < 3) {
       tried.push_back(program + " (has no pip)");
@@ -126,7 +145,8 @@ base::Result<Installer::Tool> Installer::FindPip() const {
     tool.command = {lines[1], "-I", "-m", "pip", "install"};
     // A Python of another version can fetch wheels for 3.11, but build none.
     if (lines[0] != "3.11") {
-      tool.command.insert(tool.command.end(), {"--python-version", "3.11", "--implementation", "cp", "--only-binary", ":all:"});
+      tool.command.insert(tool.command.end(), {"--python-version", "3.11", "--implementation", "cp",
+                                               "--only-binary", ":all:"});
     }
     tool.path = options_.path;
     AddNeed(lines[1], tool.needs);
@@ -134,16 +154,19 @@ base::Result<Installer::Tool> Installer::FindPip() const {
     return tool;
   }
   return base::Err(Code::kFailedPrecondition,
-                   fmt::format("requirements.txt asks for packages, but this server has no pip for Python 3.11 (package python3-pip); tried {}",
+                   fmt::format("requirements.txt asks for packages, but this server has no pip for "
+                               "Python 3.11 (package python3-pip); tried {}",
                                base::Join(tried, ", ")),
                    "", "BuildFailed");
 }
 
 base::Result<Installer::Tool> Installer::FindNpm() const {
-  const std::string npm = base::FindProgram(options_.npm, options_.path), node = base::FindProgram(options_.node, options_.path);
+  const std::string npm = base::FindProgram(options_.npm, options_.path),
+                    node = base::FindProgram(options_.node, options_.path);
   if (npm.empty() || node.empty()) {
     return base::Err(Code::kFailedPrecondition,
-                     fmt::format("package.json asks for packages, but this server has no {}", npm.empty() ? options_.npm : options_.node),
+                     fmt::format("package.json asks for packages, but this server has no {}",
+                                 npm.empty() ? options_.npm : options_.node),
                      "", "BuildFailed");
   }
   Tool tool;
@@ -160,12 +183,14 @@ base::Result<Installer::Tool> Installer::FindNpm() const {
   return tool;
 }
 
-base::Result<Installer::Tool> Installer::PipCommand(const std::string& code, const std::string& work) const {
+base::Result<Installer::Tool> Installer::PipCommand(const std::string& code,
+                                                    const std::string& work) const {
   ASSIGN_OR_RETURN(Tool tool, FindPip());
-  for (const std::string& word : {std::string("--target"), work + "/layer", std::string("-r"), code + "/requirements.txt",
-                                  std::string("--no-input"), std::string("--disable-pip-version-check"), std::string("--no-color"),
-                                  std::string("--progress-bar"), std::string("off"), std::string("--no-cache-dir"),
-                                  std::string("--no-warn-script-location")}) {
+  for (const std::string& word :
+       {std::string("--target"), work + "/layer", std::string("-r"), code + "/requirements.txt",
+        std::string("--no-input"), std::string("--disable-pip-version-check"),
+        std::string("--no-color"), std::string("--progress-bar"), std::string("off"),
+        std::string("--no-cache-dir"), std::string("--no-warn-script-location")}) {
     tool.command.push_back(word);
   }
   return tool;
@@ -174,32 +199,38 @@ base::Result<Installer::Tool> Installer::PipCommand(const std::string& code, con
 base::Result<Installer::Tool> Installer::NpmCommand(const Manifest& manifest) const {
   ASSIGN_OR_RETURN(Tool tool, FindNpm());
   tool.command.emplace_back(manifest.locked ? "ci" : "install");
-  // Install scripts of packages are not run: they are the usual way in for hostile ones, and production code seldom needs them.
-  for (const char* word : {"--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--no-progress",
-                           "--loglevel=http"}) {
+  // Install scripts of packages are not run: they are the usual way in for hostile ones, and
+  // production code seldom needs them.
+  for (const char* word : {"--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund",
+                           "--no-update-notifier", "--no-progress", "--loglevel=http"}) {
     tool.command.emplace_back(word);
   }
   return tool;
 }
 
-base::Status Installer::Install(const Manifest& manifest, const std::string& code_dir, const std::string& work, base::Deadline deadline,
+base::Status Installer::Install(const Manifest& manifest, const std::string& code_dir,
+                                const std::string& work, base::Deadline deadline,
                                 std::stop_token stop, const LogLine& log) {
   const bool node = manifest.runtime == "nodejs20";
   std::error_code error;
   fs::create_directories(work + "/layer", error);
   fs::create_directories(work + "/home", error);
   if (node) {
-    for (const char* name : {"package.json", "package-lock.json", "npm-shrinkwrap.json", ".npmrc"}) {
-      if (Exists(code_dir + "/" + name)) fs::copy_file(code_dir + "/" + name, work + "/layer/" + name, error);
+    for (const char* name :
+         {"package.json", "package-lock.json", "npm-shrinkwrap.json", ".npmrc"}) {
+      if (Exists(code_dir + "/" + name))
+        fs::copy_file(code_dir + "/" + name, work + "/layer/" + name, error);
     }
   }
-  if (error) return base::Err(Code::kInternal, fmt::format("cannot prepare {}: {}", work, error.message()));
-  const std::string code = options_.sandbox ? "/var/task" : code_dir, inside = options_.sandbox ? "/build" : work;
+  if (error)
+    return base::Err(Code::kInternal, fmt::format("cannot prepare {}: {}", work, error.message()));
+  const std::string code = options_.sandbox ? "/var/task" : code_dir,
+                    inside = options_.sandbox ? "/build" : work;
   ASSIGN_OR_RETURN(Tool tool, node ? NpmCommand(manifest) : PipCommand(code, inside));
 
   base::SpawnOptions spawn;
-  spawn.environment = {"PATH=" + tool.path,       "HOME=" + inside + "/home", "LANG=C.UTF-8", "TMPDIR=" + inside + "/home",
-                       "npm_config_cache=" + inside + "/home/npm"};
+  spawn.environment = {"PATH=" + tool.path, "HOME=" + inside + "/home", "LANG=C.UTF-8",
+                       "TMPDIR=" + inside + "/home", "npm_config_cache=" + inside + "/home/npm"};
   for (const auto& [name, value] : options_.environment) {
     spawn.environment.push_back(name + "=" + value);
     if (value.starts_with('/') && Exists(value)) tool.needs.push_back(value);
@@ -207,7 +238,8 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
   // The server's own configuration of registries, where pip and npm look for it.
   std::vector<std::pair<std::string, std::string>> configuration;
   for (const char* name : {".npmrc", ".config/pip/pip.conf", ".pip/pip.conf"}) {
-    if (!options_.home.empty() && Exists(options_.home + "/" + name)) configuration.emplace_back(options_.home + "/" + name, name);
+    if (!options_.home.empty() && Exists(options_.home + "/" + name))
+      configuration.emplace_back(options_.home + "/" + name, name);
   }
   spawn.limits = {{RLIMIT_CORE, 0}, {RLIMIT_NOFILE, 4096}, {RLIMIT_FSIZE, 4ull << 30}};
   const std::string directory = node ? inside + "/layer" : code;
@@ -254,7 +286,10 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
   if (!exit) {
     base::Error failure = exit.error();
     if (failure.code == Code::kDeadlineExceeded) {
-      failure.message = fmt::format("installing {} took longer than build_timeout_sec allows and was stopped; raise it, or ask for less", manifest.file);
+      failure.message = fmt::format(
+          "installing {} took longer than build_timeout_sec allows and was stopped; raise it, or "
+          "ask for less",
+          manifest.file);
       failure.reason = "BuildTimeout";
       failure.source = source;
     }
@@ -264,8 +299,9 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
     const std::string meaning = Meaning(lines);
     source.line = LineOf(manifest.text, meaning);
     return base::Err(base::Error{Code::kFailedPrecondition,
-                                 fmt::format("installing {} failed: {}", manifest.file, meaning.empty() ? exit->Text() : meaning), "",
-                                 "BuildFailed", source});
+                                 fmt::format("installing {} failed: {}", manifest.file,
+                                             meaning.empty() ? exit->Text() : meaning),
+                                 "", "BuildFailed", source});
   }
   if (node) fs::create_directories(work + "/layer/node_modules", error);
   return base::Ok();

@@ -15,25 +15,30 @@ namespace sless::build {
 /// What a source asks to have installed. The key names the layer: equal keys, equal layers.
 struct Manifest {
   std::string runtime;
-  std::string file;                 ///< requirements.txt or package.json
+  std::string file;  ///< requirements.txt or package.json
   std::string text;
-  bool locked = false;              ///< Node: a lock file npm can use lies beside it
-  std::string key;                  ///< 64 hex digits
+  bool locked = false;  ///< Node: a lock file npm can use lies beside it
+  std::string key;      ///< 64 hex digits
 };
 
-/// Reads requirements.txt or package.json of a code layer; nullopt where nothing is to be installed.
-/// Error: kFailedPrecondition, reason BuildFailed, source.file: the manifest cannot be read.
-base::Result<std::optional<Manifest>> ReadManifest(const std::string& code_dir, const std::string& runtime,
-                                                   const std::string& source_hash, const LogLine& log);
+/// Reads requirements.txt or package.json of a code layer; nullopt where nothing is to be
+/// installed. Error: kFailedPrecondition, reason BuildFailed, source.file: the manifest cannot be
+/// read.
+base::Result<std::optional<Manifest>> ReadManifest(const std::string& code_dir,
+                                                   const std::string& runtime,
+                                                   const std::string& source_hash,
+                                                   const LogLine& log);
 
 /// Runs pip and npm. Thread safety: all methods may be called at the same time from any thread.
 class Installer {
  public:
   Installer(const ProcessBuilderOptions& options, std::string etc_dir, const base::Clock& clock);
 
-  /// Installs into `work`/layer (made here). `work` is an empty folder for this alone. Errors as Builder::Build.
-  base::Status Install(const Manifest& manifest, const std::string& code_dir, const std::string& work, base::Deadline deadline,
-                       std::stop_token stop, const LogLine& log);
+  /// Installs into `work`/layer (made here). `work` is an empty folder for this alone. Errors as
+  /// Builder::Build.
+  base::Status Install(const Manifest& manifest, const std::string& code_dir,
+                       const std::string& work, base::Deadline deadline, std::stop_token stop,
+                       const LogLine& log);
 
  private:
   struct Tool {

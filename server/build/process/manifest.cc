@@ -25,7 +25,8 @@ std::optional<std::string> ReadFile(const std::string& path) {
 }
 
 tl::unexpected<base::Error> Bad(const std::string& file, const std::string& message) {
-  return base::Err(base::Error{Code::kFailedPrecondition, file + ": " + message, "", "BuildFailed", {file, 0, {}}});
+  return base::Err(base::Error{
+      Code::kFailedPrecondition, file + ": " + message, "", "BuildFailed", {file, 0, {}}});
 }
 
 // A length before each part: no two lists of parts give one text.
@@ -38,7 +39,8 @@ std::string Key(std::initializer_list<std::string_view> parts) {
   return hash.Hex();
 }
 
-base::Result<std::optional<Manifest>> ReadRequirements(const std::string& code_dir, const std::string& runtime,
+base::Result<std::optional<Manifest>> ReadRequirements(const std::string& code_dir,
+                                                       const std::string& runtime,
                                                        const std::string& source_hash) {
   const auto text = ReadFile(code_dir + "/requirements.txt");
   if (!text) return std::optional<Manifest>();
@@ -47,8 +49,10 @@ base::Result<std::optional<Manifest>> ReadRequirements(const std::string& code_d
     const std::string line(base::Trim(raw));
     if (line.empty() || line[0] == '#') continue;
     any = true;
-    // Options (-r, -c, -e) and local paths name files of the source: then the layer depends on all of it.
-    other_files = other_files || line[0] == '-' || line[0] == '.' || line[0] == '/' || line.find("file:") != std::string::npos;
+    // Options (-r, -c, -e) and local paths name files of the source: then the layer depends on all
+    // of it.
+    other_files = other_files || line[0] == '-' || line[0] == '.' || line[0] == '/' ||
+                  line.find("file:") != std::string::npos;
   }
   if (!any) return std::optional<Manifest>();
   Manifest manifest{runtime, "requirements.txt", *text, false, ""};
@@ -64,7 +68,8 @@ bool HasDependencies(const nlohmann::json& package) {
   return false;
 }
 
-base::Result<std::optional<Manifest>> ReadPackage(const std::string& code_dir, const std::string& runtime, const LogLine& log) {
+base::Result<std::optional<Manifest>> ReadPackage(const std::string& code_dir,
+                                                  const std::string& runtime, const LogLine& log) {
   const auto text = ReadFile(code_dir + "/package.json");
   if (!text) return std::optional<Manifest>();
   const auto package = base::ParseJson(*text);
@@ -77,9 +82,14 @@ base::Result<std::optional<Manifest>> ReadPackage(const std::string& code_dir, c
   }
   const auto dependencies = package->value("dependencies", nlohmann::json::object());
   for (const auto& [name, version] : dependencies.items()) {
-    if (version.is_string() && (version.get<std::string>().starts_with("file:") || version.get<std::string>().starts_with("link:"))) {
-      return Bad("package.json", fmt::format("dependency \"{}\" is a local path, which cannot be installed apart from the code; "
-                                             "import it by a relative path instead", name));
+    if (version.is_string() && (version.get<std::string>().starts_with("file:") ||
+                                version.get<std::string>().starts_with("link:"))) {
+      return Bad(
+          "package.json",
+          fmt::format(
+              "dependency \"{}\" is a local path, which cannot be installed apart from the code; "
+              "import it by a relative path instead",
+              name));
     }
   }
   Manifest manifest{runtime, "package.json", *text, false, ""};
@@ -90,21 +100,27 @@ base::Result<std::optional<Manifest>> ReadPackage(const std::string& code_dir, c
       lock = *found;
     }
   }
-  if (!manifest.locked && fs::exists(code_dir + "/yarn.lock")) log("yarn.lock is not used: npm reads package-lock.json");
+  if (!manifest.locked && fs::exists(code_dir + "/yarn.lock"))
+    log("yarn.lock is not used: npm reads package-lock.json");
   // Scripts, version or description of the package change nothing that is installed.
   nlohmann::json relevant = nlohmann::json::object();
-  for (const char* name : {"dependencies", "optionalDependencies", "peerDependencies", "overrides", "workspaces"}) {
+  for (const char* name :
+       {"dependencies", "optionalDependencies", "peerDependencies", "overrides", "workspaces"}) {
     if (package->contains(name)) relevant[name] = (*package)[name];
   }
-  manifest.key = Key({"1", runtime, base::DumpJson(relevant), lock, ReadFile(code_dir + "/.npmrc").value_or("")});
+  manifest.key = Key(
+      {"1", runtime, base::DumpJson(relevant), lock, ReadFile(code_dir + "/.npmrc").value_or("")});
   return std::optional(std::move(manifest));
 }
 
 }  // namespace
 
-base::Result<std::optional<Manifest>> ReadManifest(const std::string& code_dir, const std::string& runtime,
-                                                   const std::string& source_hash, const LogLine& log) {
-  return runtime == "nodejs20" ? ReadPackage(code_dir, runtime, log) : ReadRequirements(code_dir, runtime, source_hash);
+base::Result<std::optional<Manifest>> ReadManifest(const std::string& code_dir,
+                                                   const std::string& runtime,
+                                                   const std::string& source_hash,
+                                                   const LogLine& log) {
+  return runtime == "nodejs20" ? ReadPackage(code_dir, runtime, log)
+                               : ReadRequirements(code_dir, runtime, source_hash);
 }
 
 }  // namespace sless::build

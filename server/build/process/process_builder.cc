@@ -38,16 +38,21 @@ void Touch(const std::string& path) { utimensat(AT_FDCWD, path.c_str(), nullptr,
 class ProcessBuilder final : public Builder {
  public:
   ProcessBuilder(ProcessBuilderOptions options, const base::Clock& clock, base::Logger& log)
-      : options_(std::move(options)), clock_(clock), log_(log), installer_(options_, options_.dir + "/etc", clock) {}
+      : options_(std::move(options)),
+        clock_(clock),
+        log_(log),
+        installer_(options_, options_.dir + "/etc", clock) {}
 
-  base::Result<BuildOutput> Build(const BuildRequest& request, base::Deadline deadline, std::stop_token stop,
-                                  const LogLine& log) override {
+  base::Result<BuildOutput> Build(const BuildRequest& request, base::Deadline deadline,
+                                  std::stop_token stop, const LogLine& log) override {
     BuildOutput output;
     ASSIGN_OR_RETURN(output.code_dir, CodeLayer(request, deadline, stop, output.code_cached, log));
     RETURN_IF_ERROR(CheckEntrypoint(request, output.code_dir));
-    ASSIGN_OR_RETURN(const auto manifest, ReadManifest(output.code_dir, request.runtime, request.source_hash, log));
+    ASSIGN_OR_RETURN(const auto manifest,
+                     ReadManifest(output.code_dir, request.runtime, request.source_hash, log));
     if (!manifest) return output;
-    ASSIGN_OR_RETURN(output.deps_dir, DepsLayer(*manifest, output.code_dir, deadline, stop, output.deps_cached, log));
+    ASSIGN_OR_RETURN(output.deps_dir, DepsLayer(*manifest, output.code_dir, deadline, stop,
+                                                output.deps_cached, log));
     return output;
   }
 
@@ -62,22 +67,27 @@ class ProcessBuilder final : public Builder {
         if (keep.contains(path) || fs::last_write_time(path, ignored) > oldest) continue;
         RETURN_IF_ERROR(RemoveLayer(path));
       }
-      if (error) return base::Err(Code::kInternal, fmt::format("cannot list {}/{}: {}", options_.dir, kind, error.message()));
+      if (error)
+        return base::Err(Code::kInternal,
+                         fmt::format("cannot list {}/{}: {}", options_.dir, kind, error.message()));
     }
     return base::Ok();
   }
 
  private:
-  // --------------------------------------------------------------------------------------------------- one at a time per layer
+  // ---------------------------------------------------------------------------------------------------
+  // one at a time per layer
 
   using LayerLock = std::unique_lock<std::timed_mutex>;
 
-  base::Result<LayerLock> Lock(const std::shared_ptr<std::timed_mutex>& mutex, base::Deadline deadline, const std::stop_token& stop) {
+  base::Result<LayerLock> Lock(const std::shared_ptr<std::timed_mutex>& mutex,
+                               base::Deadline deadline, const std::stop_token& stop) {
     LayerLock lock(*mutex, std::defer_lock);
     while (!lock.try_lock_for(kLookForStop)) {
       if (stop.stop_requested()) return base::Err(Code::kCancelled, "the build was stopped");
       if (deadline.Passed(clock_)) {
-        return base::Err(Code::kDeadlineExceeded, "another build of the same layer did not end in time", "", "BuildTimeout");
+        return base::Err(Code::kDeadlineExceeded,
+                         "another build of the same layer did not end in time", "", "BuildTimeout");
       }
     }
     return lock;
@@ -97,7 +107,8 @@ class ProcessBuilder final : public Builder {
 
   /// Makes `layer` by `make(work folder)`, which leaves it in <work>/layer; whole or not at all.
   template <class Make>
-  base::Status MakeLayer(const std::string& layer, base::Deadline deadline, const std::stop_token& stop, bool& cached, Make&& make) {
+  base::Status MakeLayer(const std::string& layer, base::Deadline deadline,
+                         const std::stop_token& stop, bool& cached, Make&& make) {
     const auto mutex = MutexOf(layer);
     ASSIGN_OR_RETURN(const LayerLock lock, Lock(mutex, deadline, stop));
     if (IsDirectory(layer)) {
@@ -108,11 +119,14 @@ class ProcessBuilder final : public Builder {
     const std::string work = options_.dir + "/tmp/" + base::RandomHex(8);
     std::error_code error;
     fs::create_directory(work, error);
-    if (error) return base::Err(Code::kInternal, fmt::format("cannot make {}: {}", work, error.message()));
+    if (error)
+      return base::Err(Code::kInternal, fmt::format("cannot make {}: {}", work, error.message()));
     base::Status made = make(work);
     if (made) {
       fs::rename(work + "/layer", layer, error);
-      if (error) made = base::Err(Code::kInternal, fmt::format("cannot make {}: {}", layer, error.message()));
+      if (error)
+        made =
+            base::Err(Code::kInternal, fmt::format("cannot make {}: {}", layer, error.message()));
     }
     fs::remove_all(work, error);
     return made;
@@ -125,37 +139,47 @@ class ProcessBuilder final : public Builder {
     const std::string away = options_.dir + "/tmp/" + base::RandomHex(8);
     std::error_code error;
     fs::rename(path, away, error);  // never half there
-    if (error) return base::Err(Code::kInternal, fmt::format("cannot remove {}: {}", path, error.message()));
+    if (error)
+      return base::Err(Code::kInternal, fmt::format("cannot remove {}: {}", path, error.message()));
     fs::remove_all(away, error);
     log_.Info("layer removed", {{"path", path}});
     return base::Ok();
   }
 
-  // ------------------------------------------------------------------------------------------------------------- the layers
+  // -------------------------------------------------------------------------------------------------------------
+  // the layers
 
-  base::Result<std::string> CodeLayer(const BuildRequest& request, base::Deadline deadline, const std::stop_token& stop, bool& cached,
+  base::Result<std::string> CodeLayer(const BuildRequest& request, base::Deadline deadline,
+                                      const std::stop_token& stop, bool& cached,
                                       const LogLine& log) {
     constexpr std::string_view kPrefix = "sha256:";
-    if (!request.source_hash.starts_with(kPrefix) || request.source_hash.size() != kPrefix.size() + 64 ||
-        request.source_hash.find_first_not_of("0123456789abcdef", kPrefix.size()) != std::string::npos) {
-      return base::Err(Code::kInternal, fmt::format("no content hash: \"{}\"", base::Truncate(request.source_hash, 100)));
+    if (!request.source_hash.starts_with(kPrefix) ||
+        request.source_hash.size() != kPrefix.size() + 64 ||
+        request.source_hash.find_first_not_of("0123456789abcdef", kPrefix.size()) !=
+            std::string::npos) {
+      return base::Err(Code::kInternal, fmt::format("no content hash: \"{}\"",
+                                                    base::Truncate(request.source_hash, 100)));
     }
     const std::string layer = options_.dir + "/code/" + request.source_hash.substr(kPrefix.size());
-    RETURN_IF_ERROR(MakeLayer(layer, deadline, stop, cached, [&](const std::string& work) -> base::Status {
-      ASSIGN_OR_RETURN(const auto tree, Unpack(request, work + "/layer"));
-      if (const std::string hash = source::TreeHash(tree); hash != request.source_hash) {
-        return base::Err(Code::kInternal, fmt::format("the stored code has the content {}, want {}", hash, request.source_hash));
-      }
-      log(fmt::format("code unpacked: {} files", tree.entries.size()));
-      return base::Ok();
-    }));
+    RETURN_IF_ERROR(
+        MakeLayer(layer, deadline, stop, cached, [&](const std::string& work) -> base::Status {
+          ASSIGN_OR_RETURN(const auto tree, Unpack(request, work + "/layer"));
+          if (const std::string hash = source::TreeHash(tree); hash != request.source_hash) {
+            return base::Err(Code::kInternal,
+                             fmt::format("the stored code has the content {}, want {}", hash,
+                                         request.source_hash));
+          }
+          log(fmt::format("code unpacked: {} files", tree.entries.size()));
+          return base::Ok();
+        }));
     if (cached) log("code is there already");
     return layer;
   }
 
   static base::Result<source::Tree> Unpack(const BuildRequest& request, const std::string& dir) {
     if (!request.archive_path.empty()) return source::Unpack(request.archive_path, dir);
-    ASSIGN_OR_RETURN(auto tree, source::InlineTree(request.runtime, request.entrypoint, request.inline_code));
+    ASSIGN_OR_RETURN(auto tree,
+                     source::InlineTree(request.runtime, request.entrypoint, request.inline_code));
     RETURN_IF_ERROR(source::Unpack(tree, dir));
     return tree;
   }
@@ -170,16 +194,19 @@ class ProcessBuilder final : public Builder {
     return base::Err(error);
   }
 
-  base::Result<std::string> DepsLayer(const Manifest& manifest, const std::string& code_dir, base::Deadline deadline,
-                                      const std::stop_token& stop, bool& cached, const LogLine& log) {
+  base::Result<std::string> DepsLayer(const Manifest& manifest, const std::string& code_dir,
+                                      base::Deadline deadline, const std::stop_token& stop,
+                                      bool& cached, const LogLine& log) {
     const std::string layer = options_.dir + "/deps/" + manifest.key;
     const auto begin = clock_.Steady();
     RETURN_IF_ERROR(MakeLayer(layer, deadline, stop, cached, [&](const std::string& work) {
       log(fmt::format("installing {}", manifest.file));
       return installer_.Install(manifest, code_dir, work, deadline, stop, log);
     }));
-    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(clock_.Steady() - begin).count();
-    log(cached ? "dependencies are there already" : fmt::format("dependencies installed in {} ms", took));
+    const auto took =
+        std::chrono::duration_cast<std::chrono::milliseconds>(clock_.Steady() - begin).count();
+    log(cached ? "dependencies are there already"
+               : fmt::format("dependencies installed in {} ms", took));
     return layer;
   }
 
@@ -192,7 +219,9 @@ class ProcessBuilder final : public Builder {
 
 }  // namespace
 
-base::Result<std::unique_ptr<Builder>> MakeProcessBuilder(ProcessBuilderOptions options, const base::Clock& clock, base::Logger& log) {
+base::Result<std::unique_ptr<Builder>> MakeProcessBuilder(ProcessBuilderOptions options,
+                                                          const base::Clock& clock,
+                                                          base::Logger& log) {
   options.dir = fs::absolute(options.dir).lexically_normal().string();
   std::error_code error;
   fs::remove_all(options.dir + "/tmp", error);  // what a killed build left
@@ -200,7 +229,8 @@ base::Result<std::unique_ptr<Builder>> MakeProcessBuilder(ProcessBuilderOptions 
     fs::create_directories(options.dir + name, error);
     if (error || chmod((options.dir + name).c_str(), 0700) != 0) {
       return base::Err(Code::kInternal,
-                       fmt::format("cannot use the folder {}{}: {}", options.dir, name, error ? error.message() : std::strerror(errno)));
+                       fmt::format("cannot use the folder {}{}: {}", options.dir, name,
+                                   error ? error.message() : std::strerror(errno)));
     }
   }
   RETURN_IF_ERROR(sandbox::WriteEtc(options.dir + "/etc"));

@@ -1,6 +1,7 @@
 #pragma once
 
-// Builds on this host: content-addressed code layers and dependency layers made by pip and npm in a sandbox.
+// Builds on this host: content-addressed code layers and dependency layers made by pip and npm in a
+// sandbox.
 
 #include <map>
 #include <memory>
@@ -15,23 +16,28 @@
 namespace sless::build {
 
 struct ProcessBuilderOptions {
-  std::string dir;                   ///< a folder of this builder alone: code/, deps/, tmp/, cache/; made if missing (0700)
+  std::string
+      dir;  ///< a folder of this builder alone: code/, deps/, tmp/, cache/; made if missing (0700)
   std::string bwrap = "bwrap";
-  bool sandbox = true;               ///< false: --insecure-no-sandbox
-  std::string path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";  ///< the server's PATH
+  bool sandbox = true;  ///< false: --insecure-no-sandbox
+  std::string path =
+      "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";  ///< the server's PATH
   /// Pythons tried for `-m pip`, in order; one of the right version with pip wins.
-  std::vector<std::string> pythons = {"/usr/bin/python3.11", "/usr/local/bin/python3.11", "python3.11"};
-  std::string npm = "npm";           ///< a name is looked for on `path`
-  std::string node = "node";         ///< its folder is put in front of the PATH of npm
-  /// What of the server's environment pip and npm may see, for registries, proxies and certificates; main fills it with
-  /// the PIP_*, NPM_CONFIG_*, npm_config_*, *_PROXY, *_proxy, SSL_CERT_* and NODE_EXTRA_CA_CERTS variables.
+  std::vector<std::string> pythons = {"/usr/bin/python3.11", "/usr/local/bin/python3.11",
+                                      "python3.11"};
+  std::string npm = "npm";    ///< a name is looked for on `path`
+  std::string node = "node";  ///< its folder is put in front of the PATH of npm
+  /// What of the server's environment pip and npm may see, for registries, proxies and
+  /// certificates; main fills it with the PIP_*, NPM_CONFIG_*, npm_config_*, *_PROXY, *_proxy,
+  /// SSL_CERT_* and NODE_EXTRA_CA_CERTS variables.
   std::map<std::string, std::string> environment;
-  std::string home;                  ///< the server's home, whose pip and npm configuration is used; "" if none
+  std::string home;  ///< the server's home, whose pip and npm configuration is used; "" if none
 };
 
-/// Opens the layer store and removes what a killed build left behind. `clock` and `log` outlive the builder.
-/// Error: kInternal: the folder cannot be used.
-base::Result<std::unique_ptr<Builder>> MakeProcessBuilder(ProcessBuilderOptions options, const base::Clock& clock,
+/// Opens the layer store and removes what a killed build left behind. `clock` and `log` outlive the
+/// builder. Error: kInternal: the folder cannot be used.
+base::Result<std::unique_ptr<Builder>> MakeProcessBuilder(ProcessBuilderOptions options,
+                                                          const base::Clock& clock,
                                                           base::Logger& log);
 
 }  // namespace sless::build

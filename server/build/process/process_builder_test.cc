@@ -47,7 +47,8 @@ class ProcessBuilderTest : public testing::Test {
     for (char** word = environ; *word != nullptr; ++word) {
       const std::string text = *word;
       const size_t equals = text.find('=');
-      if (text.starts_with("PIP_") || text.starts_with("npm_config_")) options.environment[text.substr(0, equals)] = text.substr(equals + 1);
+      if (text.starts_with("PIP_") || text.starts_with("npm_config_"))
+        options.environment[text.substr(0, equals)] = text.substr(equals + 1);
     }
     if (getenv("HOME") != nullptr) options.home = getenv("HOME");
     return options;
@@ -67,19 +68,23 @@ class ProcessBuilderTest : public testing::Test {
     EXPECT_THAT(tree, IsOk());
     const std::string zip = root_ + "/code.zip";
     std::ofstream out(zip, std::ios::binary);
-    EXPECT_THAT(source::WriteZip(*tree, [&](std::string_view bytes) {
-                  out << bytes;
-                  return base::Ok();
-                }),
+    EXPECT_THAT(source::WriteZip(*tree,
+                                 [&](std::string_view bytes) {
+                                   out << bytes;
+                                   return base::Ok();
+                                 }),
                 IsOk());
     return {"default", "fn", runtime, "handler.handle", source::TreeHash(*tree), zip, ""};
   }
-  base::Result<BuildOutput> Build(const BuildRequest& request, milliseconds most = seconds(120), std::stop_token stop = {}) {
+  base::Result<BuildOutput> Build(const BuildRequest& request, milliseconds most = seconds(120),
+                                  std::stop_token stop = {}) {
     lines_.clear();
-    return builder_->Build(request, base::Deadline::After(clock_, most), stop, [&](std::string_view line) { lines_.emplace_back(line); });
+    return builder_->Build(request, base::Deadline::After(clock_, most), stop,
+                           [&](std::string_view line) { lines_.emplace_back(line); });
   }
   size_t TempFolders() const {
-    return static_cast<size_t>(std::distance(fs::directory_iterator(root_ + "/layers/tmp"), fs::directory_iterator()));
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(root_ + "/layers/tmp"), fs::directory_iterator()));
   }
 
   std::string root_;
@@ -109,7 +114,8 @@ TEST_F(ProcessBuilderTest, InlineCodeBecomesAFile) {
   const std::string code = "exports.handle = async (event) => event;\n";
   const auto tree = source::InlineTree("nodejs20", "handler.handle", code);
   ASSERT_THAT(tree, IsOk());
-  const auto built = Build({"default", "fn", "nodejs20", "handler.handle", source::TreeHash(*tree), "", code});
+  const auto built =
+      Build({"default", "fn", "nodejs20", "handler.handle", source::TreeHash(*tree), "", code});
   ASSERT_THAT(built, IsOk());
   EXPECT_TRUE(fs::exists(built->code_dir + "/handler.js"));
 }
@@ -146,9 +152,12 @@ TEST_F(ProcessBuilderTest, ManyBuildsOfOneLayerShareTheWork) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
-      const auto built = builder_->Build(request, base::Deadline::After(clock_, seconds(30)), {}, [](std::string_view) {});
-      if (!built) ++failed;
-      else if (!built->code_cached) ++made;
+      const auto built = builder_->Build(request, base::Deadline::After(clock_, seconds(30)), {},
+                                         [](std::string_view) {});
+      if (!built)
+        ++failed;
+      else if (!built->code_cached)
+        ++made;
     });
   }
   for (auto& thread : threads) thread.join();
@@ -163,9 +172,11 @@ TEST_F(ProcessBuilderTest, WhatAKilledBuildLeftIsRemoved) {
 }
 
 TEST_F(ProcessBuilderTest, CollectKeepsWhatIsUsedOrYoung) {
-  for (const char* name : {"used", "old", "young"}) fs::create_directories(root_ + "/layers/code/" + name);
+  for (const char* name : {"used", "old", "young"})
+    fs::create_directories(root_ + "/layers/code/" + name);
   const auto hours_ago = fs::file_time_type::clock::now() - std::chrono::hours(2);
-  for (const char* name : {"used", "old"}) fs::last_write_time(root_ + "/layers/code/" + name, hours_ago);
+  for (const char* name : {"used", "old"})
+    fs::last_write_time(root_ + "/layers/code/" + name, hours_ago);
   EXPECT_THAT(builder_->Collect({root_ + "/layers/code/used"}), IsOk());
   EXPECT_TRUE(fs::exists(root_ + "/layers/code/used"));
   EXPECT_TRUE(fs::exists(root_ + "/layers/code/young"));
@@ -190,7 +201,8 @@ TEST_F(ProcessBuilderTest, ManifestsKeyTheLayerByWhatIsInstalled) {
   Write("package.json", R"({"version":"1","dependencies":{"ms":"2.1.3"}})");
   const std::string node = key("nodejs20", "h1");
   Write("package.json", R"({"version":"2","scripts":{"x":"y"},"dependencies":{"ms":"2.1.3"}})");
-  EXPECT_EQ(node, key("nodejs20", "h1")) << "a version of the package itself changes nothing that is installed";
+  EXPECT_EQ(node, key("nodejs20", "h1"))
+      << "a version of the package itself changes nothing that is installed";
   Write("package-lock.json", "{}");
   EXPECT_NE(node, key("nodejs20", "h1"));
   Write("node_modules/ms/index.js", "");
@@ -204,7 +216,8 @@ TEST_F(ProcessBuilderTest, ABrokenManifestNamesItself) {
   ASSERT_THAT(built, IsError(Code::kFailedPrecondition, HasSubstr("package.json")));
   EXPECT_EQ(built.error().source.file, "package.json");
   Write("package.json", R"({"dependencies":{"near":"file:../near"}})");
-  EXPECT_THAT(Build(Zip("nodejs20")), IsError(Code::kFailedPrecondition, HasSubstr("\"near\" is a local path")));
+  EXPECT_THAT(Build(Zip("nodejs20")),
+              IsError(Code::kFailedPrecondition, HasSubstr("\"near\" is a local path")));
 }
 
 TEST_F(ProcessBuilderTest, AnImpossibleRequirementNamesItsLine) {
@@ -237,7 +250,8 @@ base::SpawnOptions Shell(const std::string& script) {
 TEST(RunLogged, GivesLinesAndTheExit) {
   const base::SystemClock clock;
   std::vector<std::string> lines;
-  const auto exit = RunLogged(Shell("echo one; echo two >&2; printf three; exit 3"), base::Deadline::After(clock, seconds(10)), clock, {},
+  const auto exit = RunLogged(Shell("echo one; echo two >&2; printf three; exit 3"),
+                              base::Deadline::After(clock, seconds(10)), clock, {},
                               [&](std::string_view line) { lines.emplace_back(line); });
   ASSERT_THAT(exit, IsOk());
   EXPECT_EQ(exit->code, 3);
@@ -247,14 +261,17 @@ TEST(RunLogged, GivesLinesAndTheExit) {
 TEST(RunLogged, ADeadlineAndAStopKillTheWholeGroup) {
   const base::SystemClock clock;
   const auto begin = clock.Steady();
-  EXPECT_THAT(RunLogged(Shell("sleep 60 & sleep 60"), base::Deadline::After(clock, milliseconds(200)), clock, {}, [](std::string_view) {}),
-              IsError(Code::kDeadlineExceeded, testing::_));
+  EXPECT_THAT(
+      RunLogged(Shell("sleep 60 & sleep 60"), base::Deadline::After(clock, milliseconds(200)),
+                clock, {}, [](std::string_view) {}),
+      IsError(Code::kDeadlineExceeded, testing::_));
   std::stop_source stop;
   std::thread stopper([&] {
     std::this_thread::sleep_for(milliseconds(100));
     stop.request_stop();
   });
-  EXPECT_THAT(RunLogged(Shell("sleep 60 & sleep 60"), base::Deadline::After(clock, seconds(50)), clock, stop.get_token(), [](std::string_view) {}),
+  EXPECT_THAT(RunLogged(Shell("sleep 60 & sleep 60"), base::Deadline::After(clock, seconds(50)),
+                        clock, stop.get_token(), [](std::string_view) {}),
               IsError(Code::kCancelled, testing::_));
   stopper.join();
   EXPECT_LT(clock.Steady() - begin, seconds(5));
@@ -265,7 +282,8 @@ TEST(RunLogged, ADeadlineAndAStopKillTheWholeGroup) {
 class WithNetwork : public ProcessBuilderTest {
  protected:
   void SetUp() override {
-    if (getenv("SLESS_TEST_NETWORK") == nullptr) GTEST_SKIP() << "needs a package registry: set SLESS_TEST_NETWORK=1";
+    if (getenv("SLESS_TEST_NETWORK") == nullptr)
+      GTEST_SKIP() << "needs a package registry: set SLESS_TEST_NETWORK=1";
   }
 };
 
@@ -283,13 +301,17 @@ TEST_F(WithNetwork, PipInstallsOnceForTwoSources) {
   EXPECT_EQ(second->deps_dir, first->deps_dir);
   Write("requirements.txt", "# two\nsix==1.16.0\nno-such-package-of-sless==9.9\n");
   const auto failed = Build(Zip("python3.11"));
-  ASSERT_THAT(failed, IsError(Code::kFailedPrecondition, HasSubstr("No matching distribution found for no-such-package-of-sless==9.9")));
+  ASSERT_THAT(
+      failed,
+      IsError(Code::kFailedPrecondition,
+              HasSubstr("No matching distribution found for no-such-package-of-sless==9.9")));
   EXPECT_EQ(failed.error().source.line, 3);
 }
 
 TEST_F(WithNetwork, NpmInstallsProductionPackages) {
   Write("handler.js", "exports.handle = () => require('ms')('2h');\n");
-  Write("package.json", R"({"dependencies":{"ms":"2.1.3"},"devDependencies":{"left-pad":"1.3.0"}})");
+  Write("package.json",
+        R"({"dependencies":{"ms":"2.1.3"},"devDependencies":{"left-pad":"1.3.0"}})");
   const auto built = Build(Zip("nodejs20"));
   ASSERT_THAT(built, IsOk()) << testing::PrintToString(lines_);
   EXPECT_TRUE(fs::exists(built->deps_dir + "/node_modules/ms/package.json"));

@@ -32,7 +32,8 @@ class Lines {
     }
   }
   void Emit() {
-    if (!base::Trim(partial_).empty()) log_(base::IsUtf8(partial_) ? partial_ : "(a line that is not UTF-8)");
+    if (!base::Trim(partial_).empty())
+      log_(base::IsUtf8(partial_) ? partial_ : "(a line that is not UTF-8)");
     partial_.clear();
   }
 
@@ -43,10 +44,12 @@ class Lines {
 
 }  // namespace
 
-base::Result<base::ExitStatus> RunLogged(const base::SpawnOptions& options, base::Deadline deadline, const base::Clock& clock,
-                                         const std::stop_token& stop, const LogLine& log) {
+base::Result<base::ExitStatus> RunLogged(const base::SpawnOptions& options, base::Deadline deadline,
+                                         const base::Clock& clock, const std::stop_token& stop,
+                                         const LogLine& log) {
   int out[2];
-  if (pipe2(out, O_CLOEXEC) != 0) return base::Err(base::Code::kInternal, fmt::format("pipe: {}", std::strerror(errno)));
+  if (pipe2(out, O_CLOEXEC) != 0)
+    return base::Err(base::Code::kInternal, fmt::format("pipe: {}", std::strerror(errno)));
   base::SpawnOptions with = options;
   with.fds.emplace_back(out[1], 1);
   with.fds.emplace_back(out[1], 2);
@@ -62,7 +65,8 @@ base::Result<base::ExitStatus> RunLogged(const base::SpawnOptions& options, base
   std::optional<base::Code> ended;
   char buffer[16 * 1024];
   const auto drain = [&] {
-    for (ssize_t n; (n = read(out[0], buffer, sizeof buffer)) > 0;) lines.Feed({buffer, static_cast<size_t>(n)});
+    for (ssize_t n; (n = read(out[0], buffer, sizeof buffer)) > 0;)
+      lines.Feed({buffer, static_cast<size_t>(n)});
   };
   while (!exit) {
     pollfd fds[2] = {{out[0], POLLIN, 0}, {child->pidfd, POLLIN, 0}};
@@ -76,7 +80,8 @@ base::Result<base::ExitStatus> RunLogged(const base::SpawnOptions& options, base
     if (!ended && deadline.Passed(clock)) ended = base::Code::kDeadlineExceeded;
     if (ended) base::KillGroup(*child);
     exit = base::Reap(*child);
-    if (!exit && (fds[0].revents & (POLLHUP | POLLIN)) == POLLHUP) usleep(1000);  // it closed its output and runs on
+    if (!exit && (fds[0].revents & (POLLHUP | POLLIN)) == POLLHUP)
+      usleep(1000);  // it closed its output and runs on
   }
   drain();
   lines.Emit();

@@ -21,7 +21,11 @@ struct FakeRuntime::Node {
 namespace {
 
 http::Response RunnerError(int status, const std::string& reason) {
-  auto response = http::Response::Json(status, fmt::format(R"({{"code":"Internal","message":"fake","reason":"{}","file":"handler.py","line":3}})", reason));
+  auto response = http::Response::Json(
+      status,
+      fmt::format(
+          R"({{"code":"Internal","message":"fake","reason":"{}","file":"handler.py","line":3}})",
+          reason));
   response.headers.Add("X-Sless-Error", reason);
   return response;
 }
@@ -33,7 +37,8 @@ FakeRuntime::~FakeRuntime() { Shutdown(base::Deadline::Never()); }
 
 http::Router FakeRuntime::MakeRouter(const std::shared_ptr<Node>& node, int64_t revision) {
   http::Router router;
-  router.Add("GET", "/healthz", [](http::Request&) { return http::Response::Json(200, R"({"status":"ready"})"); });
+  router.Add("GET", "/healthz",
+             [](http::Request&) { return http::Response::Json(200, R"({"status":"ready"})"); });
   const auto call = [this, weak = std::weak_ptr(node), revision](http::Request& r) -> http::Reply {
     const auto self = weak.lock();
     if (refuse_next.exchange(false)) return RunnerError(503, "Draining");
@@ -43,17 +48,22 @@ http::Router FakeRuntime::MakeRouter(const std::shared_ptr<Node>& node, int64_t 
     int most = most_at_once;
     while (now > most && !most_at_once.compare_exchange_weak(most, now)) {
     }
-    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(*r.QueryInt("sleep", 0, 0, 60000));
-    while (std::chrono::steady_clock::now() < until && !r.gone.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const auto until = std::chrono::steady_clock::now() +
+                       std::chrono::milliseconds(*r.QueryInt("sleep", 0, 0, 60000));
+    while (std::chrono::steady_clock::now() < until && !r.gone.stop_requested())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (r.gone.stop_requested()) ++cancelled;
     --self->running;
     if (r.Query("error")) return RunnerError(502, "HandlerError");
     if (r.method == "POST" && r.path == "/event") {
       if (r.body == "\"raise\"") return RunnerError(422, "HandlerError");
-      return http::Response::Json(200, fmt::format(R"({{"resultJson":{},"logTail":["line"],"durationMs":5}})", "\"{\\\"revision\\\":" + std::to_string(revision) + "}\""));
+      return http::Response::Json(
+          200, fmt::format(R"({{"resultJson":{},"logTail":["line"],"durationMs":5}})",
+                           "\"{\\\"revision\\\":" + std::to_string(revision) + "}\""));
     }
     const auto size = static_cast<size_t>(*r.QueryInt("size", 0, 0, 100'000'000));
-    auto response = http::Response::Text(200, size > 0 ? std::string(size, 'x') : fmt::format("{} {} {}", revision, r.rest, r.body));
+    auto response = http::Response::Text(
+        200, size > 0 ? std::string(size, 'x') : fmt::format("{} {} {}", revision, r.rest, r.body));
     for (const auto& [name, value] : r.headers) response.headers.Add("Echo-" + name, value);
     return response;
   };
@@ -62,14 +72,18 @@ http::Router FakeRuntime::MakeRouter(const std::shared_ptr<Node>& node, int64_t 
   return router;
 }
 
-void FakeRuntime::Start(const runtime::RevisionKey& revision, const std::shared_ptr<Node>& node, const runtime::ReplicaSpec& spec) {
+void FakeRuntime::Start(const runtime::RevisionKey& revision, const std::shared_ptr<Node>& node,
+                        const runtime::ReplicaSpec& spec) {
   ++starts;
-  threads_.emplace_back([this, revision, node, workers = static_cast<int>(spec.concurrency) + 1](std::stop_token stop) {
+  threads_.emplace_back([this, revision, node,
+                         workers = static_cast<int>(spec.concurrency) + 1](std::stop_token stop) {
     const auto until = std::chrono::steady_clock::now() + start_time;
-    while (std::chrono::steady_clock::now() < until && !stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (std::chrono::steady_clock::now() < until && !stop.stop_requested())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::unique_ptr<http::Server> server;
     if (!fail_start) {
-      auto started = http::Server::Start({.workers = workers}, MakeRouter(node, revision.revision), {io_, log_, metrics_});
+      auto started = http::Server::Start({.workers = workers}, MakeRouter(node, revision.revision),
+                                         {io_, log_, metrics_});
       if (started) server = std::move(*started);
     }
     {
@@ -80,7 +94,8 @@ void FakeRuntime::Start(const runtime::RevisionKey& revision, const std::shared_
         node->server = std::move(server);
       } else {
         node->replica.state = ReplicaState::kFailed;
-        node->replica.failure = api::Failure{"StartFailed", "ImportError: no module named x", "handler.py", 1, {"secret log line"}};
+        node->replica.failure = api::Failure{
+            "StartFailed", "ImportError: no module named x", "handler.py", 1, {"secret log line"}};
         node->replica.next_start = std::chrono::steady_clock::now() + std::chrono::minutes(1);
       }
     }
@@ -88,18 +103,22 @@ void FakeRuntime::Start(const runtime::RevisionKey& revision, const std::shared_
   });
 }
 
-base::Status FakeRuntime::Ensure(const runtime::RevisionKey& revision, const runtime::ReplicaSpec& spec, int want) {
+base::Status FakeRuntime::Ensure(const runtime::RevisionKey& revision,
+                                 const runtime::ReplicaSpec& spec, int want) {
   return Retire(revision, spec, want, "");
 }
 
-base::Status FakeRuntime::Retire(const runtime::RevisionKey& revision, const runtime::ReplicaSpec& spec, int want, const std::string& idle_replica) {
+base::Status FakeRuntime::Retire(const runtime::RevisionKey& revision,
+                                 const runtime::ReplicaSpec& spec, int want,
+                                 const std::string& idle_replica) {
   if (unreachable) return base::Err(base::Code::kUnavailable, "the platform is away");
   if (refuse && want > 0) return base::Err(base::Code::kResourceExhausted, "no room");
   std::vector<std::shared_ptr<Node>> ended;
   {
     std::lock_guard lock(mutex_);
     auto& nodes = nodes_[revision];
-    const auto named = std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n->replica.id == idle_replica; });
+    const auto named = std::find_if(nodes.begin(), nodes.end(),
+                                    [&](const auto& n) { return n->replica.id == idle_replica; });
     if (named != nodes.end()) std::rotate(named, named + 1, nodes.end());
     while (static_cast<int>(nodes.size()) > want) {
       ended.push_back(nodes.back());
@@ -135,7 +154,8 @@ std::vector<runtime::Replica> FakeRuntime::Observe(const runtime::RevisionKey& r
 
 int FakeRuntime::Running(const runtime::RevisionKey& revision) const {
   const auto seen = Observe(revision);
-  return static_cast<int>(std::count_if(seen.begin(), seen.end(), [](const auto& r) { return r.state == ReplicaState::kReady; }));
+  return static_cast<int>(std::count_if(
+      seen.begin(), seen.end(), [](const auto& r) { return r.state == ReplicaState::kReady; }));
 }
 
 void FakeRuntime::Kill(const runtime::RevisionKey& revision, const std::string& replica_id) {
@@ -155,7 +175,8 @@ void FakeRuntime::Kill(const runtime::RevisionKey& revision, const std::string& 
   Changed(revision);
 }
 
-void FakeRuntime::Crash(const runtime::RevisionKey& revision, std::chrono::milliseconds next_start) {
+void FakeRuntime::Crash(const runtime::RevisionKey& revision,
+                        std::chrono::milliseconds next_start) {
   std::vector<std::unique_ptr<http::Server>> servers;
   {
     std::lock_guard lock(mutex_);

@@ -155,8 +155,8 @@ Answer ParseAnswer(const std::string& text) {
   return answer;
 }
 
-Answer Call(const std::string& address, std::string_view method, std::string_view target, std::string_view body,
-            std::string_view extra) {
+Answer Call(const std::string& address, std::string_view method, std::string_view target,
+            std::string_view body, std::string_view extra) {
   auto text = fmt::format("{} {} HTTP/1.1\r\nHost: test\r\n{}", method, target, extra);
   if (!body.empty()) text += fmt::format("Content-Length: {}\r\n", body.size());
   text.append("\r\n").append(body);

@@ -6,7 +6,8 @@
 
 namespace sless::http {
 
-/// A client of bytes: says exactly what a test wants, also what is no HTTP. Blocking, with a bound on every read.
+/// A client of bytes: says exactly what a test wants, also what is no HTTP. Blocking, with a bound
+/// on every read.
 class RawClient {
  public:
   /// "127.0.0.1:port" or "unix:/path". Aborts the test program where it cannot connect.
@@ -17,8 +18,8 @@ class RawClient {
 
   /// False once the server closed the connection.
   bool Send(std::string_view bytes);
-  /// One whole answer (head and body by its framing); what came so far where the connection ends or 10 s passed. Answers to HEAD have
-  /// no body: say so.
+  /// One whole answer (head and body by its framing); what came so far where the connection ends or
+  /// 10 s passed. Answers to HEAD have no body: say so.
   std::string ReadResponse(bool head = false);
   /// All to the end of the connection.
   std::string ReadToEnd();
@@ -42,7 +43,7 @@ struct Answer {
 /// Takes an answer of ReadResponse apart; a chunked body is joined.
 Answer ParseAnswer(const std::string& text);
 /// One request on a connection of its own. `extra`: header lines, each with CRLF.
-Answer Call(const std::string& address, std::string_view method, std::string_view target, std::string_view body = "",
-            std::string_view extra = "");
+Answer Call(const std::string& address, std::string_view method, std::string_view target,
+            std::string_view body = "", std::string_view extra = "");
 
 }  // namespace sless::http

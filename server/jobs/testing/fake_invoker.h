@@ -40,7 +40,8 @@ class FakeInvoker final : public gateway::Invoker {
     return inside_;
   }
 
-  base::Result<gateway::EventResult> Invoke(const gateway::EventCall& call, std::stop_token stop) override {
+  base::Result<gateway::EventResult> Invoke(const gateway::EventCall& call,
+                                            std::stop_token stop) override {
     std::unique_lock lock(mutex_);
     calls_.push_back(call);
     ++inside_;

@@ -18,7 +18,8 @@ namespace sless::reconcile {
 /// Remembers what it was told; readiness of revisions is the test's. Thread-safe.
 class FakeServing final : public gateway::Serving {
  public:
-  using Answer = std::function<base::Result<gateway::Prepared>(const runtime::RevisionKey&, const runtime::ReplicaSpec&)>;
+  using Answer = std::function<base::Result<gateway::Prepared>(const runtime::RevisionKey&,
+                                                               const runtime::ReplicaSpec&)>;
   void Answers(Answer answer) {
     std::lock_guard lock(mutex_);
     answer_ = std::move(answer);
@@ -45,13 +46,16 @@ class FakeServing final : public gateway::Serving {
     return publishes_;
   }
 
-  base::Result<gateway::Prepared> Prepare(const runtime::RevisionKey& revision, const runtime::ReplicaSpec& spec,
+  base::Result<gateway::Prepared> Prepare(const runtime::RevisionKey& revision,
+                                          const runtime::ReplicaSpec& spec,
                                           const gateway::Scaling&) override {
     std::unique_lock lock(mutex_);
     ++prepares_;
     const auto answer = answer_;
     lock.unlock();
-    return answer ? answer(revision, spec) : base::Result<gateway::Prepared>(gateway::Prepared{gateway::Readiness::kReady, {}});
+    return answer
+               ? answer(revision, spec)
+               : base::Result<gateway::Prepared>(gateway::Prepared{gateway::Readiness::kReady, {}});
   }
   void Abandon(const runtime::RevisionKey& revision) override {
     std::lock_guard lock(mutex_);
@@ -111,8 +115,8 @@ class FakeBuilder final : public build::Builder {
     return in_use_;
   }
 
-  base::Result<build::BuildOutput> Build(const build::BuildRequest& request, base::Deadline, std::stop_token stop,
-                                         const build::LogLine& log) override {
+  base::Result<build::BuildOutput> Build(const build::BuildRequest& request, base::Deadline,
+                                         std::stop_token stop, const build::LogLine& log) override {
     std::unique_lock lock(mutex_);
     ++inside_;
     changed_.wait(lock, stop, [&] { return !hold_; });
@@ -152,7 +156,9 @@ class FakeArtifacts final : public artifact::ArtifactStore {
   std::vector<artifact::Info> infos;
   std::vector<std::string> removed;
 
-  base::Result<bool> Has(const std::string&, const std::string& digest) const override { return !missing.contains(digest); }
+  base::Result<bool> Has(const std::string&, const std::string& digest) const override {
+    return !missing.contains(digest);
+  }
   base::Result<std::unique_ptr<artifact::Writer>> Create(const std::string&) override {
     return base::Err(base::Code::kUnimplemented, "fake");
   }
@@ -164,19 +170,25 @@ class FakeArtifacts final : public artifact::ArtifactStore {
     removed.push_back(digest);
     return base::Ok();
   }
-  base::Result<std::vector<artifact::Info>> List(const std::string&) const override { return infos; }
-  base::Result<std::vector<std::string>> Namespaces() const override { return std::vector<std::string>{"default"}; }
+  base::Result<std::vector<artifact::Info>> List(const std::string&) const override {
+    return infos;
+  }
+  base::Result<std::vector<std::string>> Namespaces() const override {
+    return std::vector<std::string>{"default"};
+  }
 };
 
 /// Keeps lines in memory. Thread-safe.
 class FakeLogs final : public invocations::LogStore {
  public:
-  void Append(const std::string&, const std::string& function, invocations::LogRecord record) override {
+  void Append(const std::string&, const std::string& function,
+              invocations::LogRecord record) override {
     std::lock_guard lock(mutex_);
     lines_[function].push_back(std::move(record));
   }
-  base::Result<std::vector<invocations::LogRecord>> Read(const std::string&, const std::string& function,
-                                                         const invocations::LogQuery&) const override {
+  base::Result<std::vector<invocations::LogRecord>> Read(
+      const std::string&, const std::string& function,
+      const invocations::LogQuery&) const override {
     std::lock_guard lock(mutex_);
     const auto it = lines_.find(function);
     return it == lines_.end() ? std::vector<invocations::LogRecord>() : it->second;

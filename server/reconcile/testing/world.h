@@ -32,8 +32,8 @@ inline bool Eventually(const std::function<bool()>& holds) {
   return false;
 }
 
-/// Everything of a server but HTTP, the gateway and processes. Start and Stop may alternate: what is in `store` stays, as over a
-/// restart.
+/// Everything of a server but HTTP, the gateway and processes. Start and Stop may alternate: what
+/// is in `store` stays, as over a restart.
 class World {
  public:
   World() { std::filesystem::create_directories(dir); }
@@ -44,21 +44,34 @@ class World {
 
   void Start() {
     serving = std::make_unique<FakeServing>();
-    builds = std::make_unique<BuildRunner>(BuildRunner::Deps{builder, artifacts, logs, clock, log, metrics}, 2);
-    controller = std::make_unique<Controller>(Controller::Deps{*store, clock, log}, Controller::Options{4, std::chrono::milliseconds(60'000)});
+    builds = std::make_unique<BuildRunner>(
+        BuildRunner::Deps{builder, artifacts, logs, clock, log, metrics}, 2);
+    controller =
+        std::make_unique<Controller>(Controller::Deps{*store, clock, log},
+                                     Controller::Options{4, std::chrono::milliseconds(60'000)});
     const auto enqueue = [this](const api::ObjectKey& key) { controller->Put(key); };
     functions = std::make_unique<FunctionReconciler>(
-        FunctionReconciler::Deps{*store, *serving, *builds, logs, clock, log, enqueue, "http://sless.test"}, options);
-    scheduler = std::make_unique<trigger::CronScheduler>(trigger::CronScheduler::Deps{*store, clock, log, metrics});
-    triggers = std::make_unique<TriggerReconciler>(TriggerReconciler::Deps{
-        *store, *scheduler, clock, log, enqueue,
-        [this](const auto& ns, const auto& name, const auto& route) { return functions->Routed(ns, name, route); }, "http://sless.test"});
+        FunctionReconciler::Deps{*store, *serving, *builds, logs, clock, log, enqueue,
+                                 "http://sless.test"},
+        options);
+    scheduler = std::make_unique<trigger::CronScheduler>(
+        trigger::CronScheduler::Deps{*store, clock, log, metrics});
+    triggers = std::make_unique<TriggerReconciler>(
+        TriggerReconciler::Deps{*store, *scheduler, clock, log, enqueue,
+                                [this](const auto& ns, const auto& name, const auto& route) {
+                                  return functions->Routed(ns, name, route);
+                                },
+                                "http://sless.test"});
     worker = std::make_unique<jobs::RunWorker>(
         jobs::RunWorker::Deps{*store, invoker, clock, log, metrics},
-        jobs::RunWorker::Options{8, base::RandomHex(8), std::chrono::seconds(60), std::chrono::milliseconds(1), std::chrono::milliseconds(20),
+        jobs::RunWorker::Options{8, base::RandomHex(8), std::chrono::seconds(60),
+                                 std::chrono::milliseconds(1), std::chrono::milliseconds(20),
                                  std::chrono::milliseconds(20)});
-    jobs = std::make_unique<JobReconciler>(JobReconciler::Deps{*store, clock, log, [this](const auto& run) { worker->Cancel(run); }});
-    builds->OnDone([this](const auto& ns, const auto& name) { controller->Put({"Function", ns, name}); });
+    jobs = std::make_unique<JobReconciler>(
+        JobReconciler::Deps{*store, clock, log, [this](const auto& run) { worker->Cancel(run); }});
+    builds->OnDone([this](const auto& ns, const auto& name) {
+      controller->Put({"Function", ns, name});
+    });
     controller->Add(api::kKindFunction, *functions);
     controller->Add(api::kKindTrigger, *triggers);
     controller->Add(api::kKindJob, *jobs);
@@ -81,15 +94,18 @@ class World {
     object.metadata.name = name;
     const auto old = store::GetTyped<T>(*store, "default", name);
     if (old) {
-      return store::Mutate<T>(*store, "default", name, [&](T& o) {
-        change(o);
-        return base::Ok();
-      }).value();
+      return store::Mutate<T>(*store, "default", name,
+                              [&](T& o) {
+                                change(o);
+                                return base::Ok();
+                              })
+          .value();
     }
     change(object);
     return store::CreateTyped(*store, object).value();
   }
-  api::Function PutFunction(const std::string& name, const std::function<void(api::Function&)>& change = {}) {
+  api::Function PutFunction(const std::string& name,
+                            const std::function<void(api::Function&)>& change = {}) {
     return Put<api::Function>(name, [&](api::Function& f) {
       if (f.spec.runtime.empty()) {
         f.spec.runtime = "python3.11";
@@ -100,10 +116,12 @@ class World {
   }
   template <class T>
   void Delete(const std::string& name) {
-    ASSERT_THAT(store::Mutate<T>(*store, "default", name, [&](T& o) {
-      o.metadata.deletion_requested_at = base::FormatTime(clock.Now());
-      return base::Ok();
-    }), base::IsOk());
+    ASSERT_THAT(store::Mutate<T>(*store, "default", name,
+                                 [&](T& o) {
+                                   o.metadata.deletion_requested_at = base::FormatTime(clock.Now());
+                                   return base::Ok();
+                                 }),
+                base::IsOk());
   }
   template <class T>
   T Get(const std::string& name) {
@@ -118,11 +136,13 @@ class World {
   bool Reaches(const std::string& name, const std::string& phase) {
     return Eventually([&] {
       const auto object = Get<T>(name);
-      return object.status.phase == phase && object.status.observed_generation == object.metadata.generation;
+      return object.status.phase == phase &&
+             object.status.observed_generation == object.metadata.generation;
     });
   }
 
-  const std::string dir = std::filesystem::temp_directory_path() / ("sless-reconcile-" + base::RandomHex(6));
+  const std::string dir =
+      std::filesystem::temp_directory_path() / ("sless-reconcile-" + base::RandomHex(6));
   base::SystemClock clock;
   base::NullLogger log;
   observe::Registry metrics;
@@ -131,7 +151,8 @@ class World {
   FakeArtifacts artifacts;
   FakeLogs logs;
   jobs::FakeInvoker invoker;
-  FunctionReconciler::Options options{std::chrono::seconds(90), std::chrono::milliseconds(10), std::chrono::milliseconds(50), 5};
+  FunctionReconciler::Options options{std::chrono::seconds(90), std::chrono::milliseconds(10),
+                                      std::chrono::milliseconds(50), 5};
   std::unique_ptr<FakeServing> serving;
   std::unique_ptr<BuildRunner> builds;
   std::unique_ptr<Controller> controller;

@@ -30,7 +30,8 @@ std::string ReadAll(const std::string& path) {
 int WriteFile(const std::string& path, const std::string& text) {
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return errno;
-  const int error = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : errno;
+  const int error =
+      write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : errno;
   close(fd);
   return error;
 }
@@ -44,8 +45,10 @@ std::vector<Mount> CgroupMounts() {
   for (const auto& line : base::Split(ReadAll("/proc/self/mountinfo"), '\n')) {
     const size_t dash = line.find(" - cgroup");
     if (dash == std::string::npos) continue;
-    const auto left = base::Split(line.substr(0, dash), ' '), right = base::Split(line.substr(dash + 3), ' ');
-    if (left.size() >= 5 && right.size() >= 3) mounts.push_back({left[4], left[3], right[0], right[2]});
+    const auto left = base::Split(line.substr(0, dash), ' '),
+               right = base::Split(line.substr(dash + 3), ' ');
+    if (left.size() >= 5 && right.size() >= 3)
+      mounts.push_back({left[4], left[3], right[0], right[2]});
   }
   return mounts;
 }
@@ -62,7 +65,8 @@ std::string OwnPath(const std::string& controller) {
   for (const auto& line : base::Split(ReadAll("/proc/self/cgroup"), '\n')) {
     const auto parts = base::Split(line, ':');
     if (parts.size() < 3) continue;
-    const bool match = controller.empty() ? parts[0] == "0" && parts[1].empty() : HasWord(parts[1], controller, ',');
+    const bool match = controller.empty() ? parts[0] == "0" && parts[1].empty()
+                                          : HasWord(parts[1], controller, ',');
     if (match) return line.substr(parts[0].size() + parts[1].size() + 2);
   }
   return "/";
@@ -103,7 +107,8 @@ bool MakeFolder(const std::string& folder) {
   return true;
 }
 
-// In v2 a cgroup either holds processes or hands controllers to its children: we step aside into a leaf first.
+// In v2 a cgroup either holds processes or hands controllers to its children: we step aside into a
+// leaf first.
 std::string PrepareV2(const std::string& own, const std::string& name) {
   if (!HasWord(ReadAll(own + "/cgroup.controllers"), "memory", ' ')) return "";
   const std::string leaf = own + "/" + name + "-server", folder = own + "/" + name;
@@ -112,7 +117,8 @@ std::string PrepareV2(const std::string& own, const std::string& name) {
   if (error) return "";
   if (own != "/sys/fs/cgroup" && WriteFile(leaf + "/cgroup.procs", "0") != 0) return "";
   if (WriteFile(own + "/cgroup.subtree_control", "+memory +pids") != 0) return "";
-  if (!MakeFolder(folder) || WriteFile(folder + "/cgroup.subtree_control", "+memory +pids") != 0) return "";
+  if (!MakeFolder(folder) || WriteFile(folder + "/cgroup.subtree_control", "+memory +pids") != 0)
+    return "";
   return folder;
 }
 
@@ -149,11 +155,14 @@ Cgroups Cgroups::Detect(const std::string& name, base::Logger& log) {
   return found;
 }
 
-base::Result<Cgroup> Cgroups::Create(const std::string& id, int64_t memory_bytes, int64_t processes) const {
+base::Result<Cgroup> Cgroups::Create(const std::string& id, int64_t memory_bytes,
+                                     int64_t processes) const {
   Cgroup group;
   const auto fail = [&](const std::string& what, int error) {
     Remove(group);
-    return base::Err(base::Code::kInternal, fmt::format("cannot set up the replica's cgroup: {}: {}", what, std::strerror(error)));
+    return base::Err(
+        base::Code::kInternal,
+        fmt::format("cannot set up the replica's cgroup: {}: {}", what, std::strerror(error)));
   };
   for (const auto& [controller, base_folder] : hierarchies_) {
     const std::string folder = base_folder + "/" + id;
@@ -161,16 +170,19 @@ base::Result<Cgroup> Cgroups::Create(const std::string& id, int64_t memory_bytes
     group.folders.push_back(folder);
     const std::string bytes = fmt::format("{}", memory_bytes);
     if (controller == "v2") {
-      if (const int error = WriteFile(folder + "/memory.max", bytes)) return fail("memory.max", error);
+      if (const int error = WriteFile(folder + "/memory.max", bytes))
+        return fail("memory.max", error);
       WriteFile(folder + "/memory.swap.max", "0");  // absent without swap
       WriteFile(folder + "/pids.max", fmt::format("{}", processes));
       group.events = folder + "/memory.events";
     } else if (controller == "memory") {
-      if (const int error = WriteFile(folder + "/memory.limit_in_bytes", bytes)) return fail("memory.limit_in_bytes", error);
+      if (const int error = WriteFile(folder + "/memory.limit_in_bytes", bytes))
+        return fail("memory.limit_in_bytes", error);
       WriteFile(folder + "/memory.memsw.limit_in_bytes", bytes);  // absent without swap accounting
       group.events = folder + "/memory.oom_control";
     } else {
-      if (const int error = WriteFile(folder + "/pids.max", fmt::format("{}", processes))) return fail("pids.max", error);
+      if (const int error = WriteFile(folder + "/pids.max", fmt::format("{}", processes)))
+        return fail("pids.max", error);
     }
   }
   return group;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Memory and process limits by cgroup, where this host lets us: v2 with delegation, or v1 hierarchies that we may write.
+// Memory and process limits by cgroup, where this host lets us: v2 with delegation, or v1
+// hierarchies that we may write.
 
 #include <cstdint>
 #include <string>
@@ -21,7 +22,8 @@ struct Cgroup {
 /// Thread safety: one thread at a time.
 class Cgroups {
  public:
-  /// Finds what may be used. `name` is the folder of this server's groups; what a killed server left in it is killed and removed.
+  /// Finds what may be used. `name` is the folder of this server's groups; what a killed server
+  /// left in it is killed and removed.
   static Cgroups Detect(const std::string& name, base::Logger& log);
 
   bool limits_memory() const { return memory_; }

@@ -24,7 +24,8 @@ class ProcessUnderTest final : public RuntimeUnderTest {
     options.path = getenv("PATH");
     options.grace = std::chrono::seconds(5);
     options.first_backoff = std::chrono::milliseconds(100);
-    auto made = MakeProcessRuntime(options, clock_, log_, [](const RevisionKey&, const std::string&, const ReplicaLine&) {});
+    auto made = MakeProcessRuntime(
+        options, clock_, log_, [](const RevisionKey&, const std::string&, const ReplicaLine&) {});
     EXPECT_THAT(made, base::IsOk());
     if (made) runtime_ = std::move(*made);
   }
@@ -36,7 +37,9 @@ class ProcessUnderTest final : public RuntimeUnderTest {
 
   Runtime& runtime() override { return *runtime_; }
   ReplicaSpec Good() override { return Python("good", "def handle(event):\n    return 1\n"); }
-  ReplicaSpec Broken() override { return Python("broken", "raise ValueError('broken at start')\n"); }
+  ReplicaSpec Broken() override {
+    return Python("broken", "raise ValueError('broken at start')\n");
+  }
 
  private:
   ReplicaSpec Python(const std::string& name, const std::string& code) {
@@ -55,8 +58,9 @@ class ProcessUnderTest final : public RuntimeUnderTest {
   std::unique_ptr<Runtime> runtime_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Process, RuntimeConformance,
-                         testing::ValuesIn(RuntimeDriver([] { return std::make_unique<ProcessUnderTest>(); })));
+INSTANTIATE_TEST_SUITE_P(Process, RuntimeConformance, testing::ValuesIn(RuntimeDriver([] {
+                           return std::make_unique<ProcessUnderTest>();
+                         })));
 
 }  // namespace
 }  // namespace sless::runtime

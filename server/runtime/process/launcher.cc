@@ -46,11 +46,12 @@ class Fd {
 };
 
 tl::unexpected<base::Error> Failed(const std::string& what) {
-  return base::Err(Code::kInternal, fmt::format("cannot start a replica: {}: {}", what, std::strerror(errno)));
+  return base::Err(Code::kInternal,
+                   fmt::format("cannot start a replica: {}: {}", what, std::strerror(errno)));
 }
 
-// The socket is made here and passed in: nothing of the host is writable in the sandbox, so no code can put another socket or a link
-// where the gateway connects.
+// The socket is made here and passed in: nothing of the host is writable in the sandbox, so no code
+// can put another socket or a link where the gateway connects.
 base::Result<Fd> Listen(const std::string& path) {
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -61,8 +62,8 @@ base::Result<Fd> Listen(const std::string& path) {
   }
   std::memcpy(address.sun_path, path.c_str(), path.size());
   unlink(path.c_str());
-  if (fd.get() < 0 || bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || chmod(path.c_str(), 0600) != 0 ||
-      listen(fd.get(), 1024) != 0) {
+  if (fd.get() < 0 || bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      chmod(path.c_str(), 0600) != 0 || listen(fd.get(), 1024) != 0) {
     return Failed(path);
   }
   return fd;
@@ -90,14 +91,21 @@ std::string JoinNul(const std::vector<std::string>& words) {
 // Processes and threads of one replica.
 int64_t Processes(const ReplicaSpec& spec) { return 512 + 2 * spec.concurrency; }
 
-std::string WorkerFile(const std::string& runtime) { return runtime == "nodejs20" ? "worker.mjs" : "worker.py"; }
+std::string WorkerFile(const std::string& runtime) {
+  return runtime == "nodejs20" ? "worker.mjs" : "worker.py";
+}
 
 }  // namespace
 
-Launcher::Launcher(const ProcessOptions& options, Cgroups cgroups, std::string socket_dir, std::string bwrap)
-    : options_(options), cgroups_(std::move(cgroups)), socket_dir_(std::move(socket_dir)), bwrap_(std::move(bwrap)) {}
+Launcher::Launcher(const ProcessOptions& options, Cgroups cgroups, std::string socket_dir,
+                   std::string bwrap)
+    : options_(options),
+      cgroups_(std::move(cgroups)),
+      socket_dir_(std::move(socket_dir)),
+      bwrap_(std::move(bwrap)) {}
 
-// Without a sandbox the code is reached by a link beside a link to node_modules, where Node looks for packages.
+// Without a sandbox the code is reached by a link beside a link to node_modules, where Node looks
+// for packages.
 base::Result<std::string> Launcher::CodeFolder(const ReplicaSpec& spec, const std::string& id) {
   if (options_.sandbox) return std::string("/var/task");
   if (spec.runtime != "nodejs20" || spec.deps_dir.empty()) return spec.code_dir;
@@ -106,45 +114,66 @@ base::Result<std::string> Launcher::CodeFolder(const ReplicaSpec& spec, const st
   fs::remove_all(folder, error);
   fs::create_directories(folder, error);
   if (!error) fs::create_directory_symlink(spec.code_dir, folder / "task", error);
-  if (!error) fs::create_directory_symlink(fs::path(spec.deps_dir) / "node_modules", folder / "node_modules", error);
-  if (error) return base::Err(Code::kInternal, "cannot start a replica: " + folder.string() + ": " + error.message());
+  if (!error)
+    fs::create_directory_symlink(fs::path(spec.deps_dir) / "node_modules", folder / "node_modules",
+                                 error);
+  if (error)
+    return base::Err(Code::kInternal,
+                     "cannot start a replica: " + folder.string() + ": " + error.message());
   return (folder / "task").string();
 }
 
-std::vector<std::string> Launcher::RunnerFlags(const RevisionKey& key, const ReplicaSpec& spec, const Interpreter& interpreter,
+std::vector<std::string> Launcher::RunnerFlags(const RevisionKey& key, const ReplicaSpec& spec,
+                                               const Interpreter& interpreter,
                                                const std::string& code, bool has_oom_file) const {
   const bool sandbox = options_.sandbox;
-  const std::string worker = options_.runtimes_dir + "/" + spec.runtime + "/" + WorkerFile(spec.runtime);
+  const std::string worker =
+      options_.runtimes_dir + "/" + spec.runtime + "/" + WorkerFile(spec.runtime);
   std::vector<std::string> flags{
       sandbox ? "/sless/runner" : options_.runner,
-      "--listen", fmt::format("fd:{}", kListenFd),
-      "--env-fd", fmt::format("{}", kEnvFd),
+      "--listen",
+      fmt::format("fd:{}", kListenFd),
+      "--env-fd",
+      fmt::format("{}", kEnvFd),
       "--drain-on-eof",
-      "--runtime", spec.runtime,
-      "--worker", sandbox ? "/sless/" + WorkerFile(spec.runtime) : worker,
-      "--interpreter", interpreter.path,
-      "--code", code,
-      "--entrypoint", spec.entrypoint,
-      "--concurrency", fmt::format("{}", spec.concurrency),
-      "--timeout-sec", fmt::format("{}", spec.timeout_sec),
-      "--memory-mb", fmt::format("{}", spec.memory_mb),
-      "--function", key.ns + "/" + key.name,
-      "--revision", fmt::format("{}", key.revision),
-      "--grace-sec", fmt::format("{:.3f}", static_cast<double>(options_.grace.count()) / 1000)};
-  if (!spec.deps_dir.empty()) flags.insert(flags.end(), {"--deps", sandbox ? "/opt/deps" : spec.deps_dir});
+      "--runtime",
+      spec.runtime,
+      "--worker",
+      sandbox ? "/sless/" + WorkerFile(spec.runtime) : worker,
+      "--interpreter",
+      interpreter.path,
+      "--code",
+      code,
+      "--entrypoint",
+      spec.entrypoint,
+      "--concurrency",
+      fmt::format("{}", spec.concurrency),
+      "--timeout-sec",
+      fmt::format("{}", spec.timeout_sec),
+      "--memory-mb",
+      fmt::format("{}", spec.memory_mb),
+      "--function",
+      key.ns + "/" + key.name,
+      "--revision",
+      fmt::format("{}", key.revision),
+      "--grace-sec",
+      fmt::format("{:.3f}", static_cast<double>(options_.grace.count()) / 1000)};
+  if (!spec.deps_dir.empty())
+    flags.insert(flags.end(), {"--deps", sandbox ? "/opt/deps" : spec.deps_dir});
   if (has_oom_file) flags.insert(flags.end(), {"--oom-fd", fmt::format("{}", kOomFd)});
   // The second line of defence: a cgroup counts for root as well, this limit needs none.
   if (sandbox) flags.insert(flags.end(), {"--process-limit", fmt::format("{}", Processes(spec))});
   if (!cgroups_.limits_memory()) {
-    // RLIMIT_DATA counts what may be written, used or not: stacks of threads and V8's spare heap need room.
+    // RLIMIT_DATA counts what may be written, used or not: stacks of threads and V8's spare heap
+    // need room.
     const int64_t spare = spec.runtime == "nodejs20" ? 256 : 64 + 9 * spec.concurrency;
     flags.insert(flags.end(), {"--data-limit-mb", fmt::format("{}", spec.memory_mb + spare)});
   }
   return flags;
 }
 
-base::Result<Launched> Launcher::Launch(const RevisionKey& key, const ReplicaSpec& spec, const std::string& id,
-                                        const Interpreter& interpreter) {
+base::Result<Launched> Launcher::Launch(const RevisionKey& key, const ReplicaSpec& spec,
+                                        const std::string& id, const Interpreter& interpreter) {
   ASSIGN_OR_RETURN(const std::string code, CodeFolder(spec, id));
   ASSIGN_OR_RETURN(const Fd listener, Listen(SocketPath(id)));
   std::vector<std::string> environment;
@@ -152,12 +181,15 @@ base::Result<Launched> Launcher::Launch(const RevisionKey& key, const ReplicaSpe
   ASSIGN_OR_RETURN(const Fd env, Memory("environment", JoinNul(environment)));
 
   Launched launched;
-  ASSIGN_OR_RETURN(launched.cgroup, cgroups_.Create(fmt::format("{}-{}", id, ++launches_), spec.memory_mb * 1024 * 1024 + kRunnerBytes,
-                                                    Processes(spec)));
+  ASSIGN_OR_RETURN(launched.cgroup,
+                   cgroups_.Create(fmt::format("{}-{}", id, ++launches_),
+                                   spec.memory_mb * 1024 * 1024 + kRunnerBytes, Processes(spec)));
   // Until the processes are in it, it is ours to remove.
   const auto remove = [](const Cgroup* group) { Cgroups::Remove(*group); };
   std::unique_ptr<Cgroup, std::decay_t<decltype(remove)>> empty(&launched.cgroup, remove);
-  const Fd oom(launched.cgroup.events.empty() ? -1 : open(launched.cgroup.events.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd oom(launched.cgroup.events.empty()
+                   ? -1
+                   : open(launched.cgroup.events.c_str(), O_RDONLY | O_CLOEXEC));
   int control[2], log[2];
   if (pipe2(control, O_CLOEXEC) != 0) return Failed("pipe");
   const Fd control_read(control[0]);
@@ -169,7 +201,11 @@ base::Result<Launched> Launcher::Launch(const RevisionKey& key, const ReplicaSpe
 
   base::SpawnOptions spawn;
   spawn.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"};
-  spawn.fds = {{control_read.get(), 0}, {log_write.get(), 1}, {log_write.get(), 2}, {listener.get(), kListenFd}, {env.get(), kEnvFd}};
+  spawn.fds = {{control_read.get(), 0},
+               {log_write.get(), 1},
+               {log_write.get(), 2},
+               {listener.get(), kListenFd},
+               {env.get(), kEnvFd}};
   if (oom.get() >= 0) spawn.fds.emplace_back(oom.get(), kOomFd);
   spawn.limits = {{RLIMIT_NOFILE, 4096}, {RLIMIT_CORE, 0}, {RLIMIT_FSIZE, 1024ull * 1024 * 1024}};
   spawn.join = launched.cgroup.Procs();
@@ -180,12 +216,14 @@ base::Result<Launched> Launcher::Launch(const RevisionKey& key, const ReplicaSpe
     sandbox.etc_dir = options_.state_dir + "/etc";
     sandbox.read_only = interpreter.prefixes;
     sandbox.binds = {{options_.runner, "/sless/runner"},
-                     {options_.runtimes_dir + "/" + spec.runtime + "/" + WorkerFile(spec.runtime), "/sless/" + WorkerFile(spec.runtime)},
+                     {options_.runtimes_dir + "/" + spec.runtime + "/" + WorkerFile(spec.runtime),
+                      "/sless/" + WorkerFile(spec.runtime)},
                      {spec.code_dir, "/var/task"}};
     if (!spec.deps_dir.empty()) {
       sandbox.binds.emplace_back(spec.deps_dir, "/opt/deps");
       // Node looks for packages in the folders above the code.
-      if (spec.runtime == "nodejs20") sandbox.binds.emplace_back(spec.deps_dir + "/node_modules", "/var/node_modules");
+      if (spec.runtime == "nodejs20")
+        sandbox.binds.emplace_back(spec.deps_dir + "/node_modules", "/var/node_modules");
     }
     ASSIGN_OR_RETURN(args, Memory("arguments", JoinNul(sandbox::Arguments(sandbox))));
     spawn.fds.emplace_back(args.get(), kArgsFd);

@@ -12,7 +12,8 @@
 namespace sless::runtime {
 namespace {
 
-constexpr std::string_view kRequest = "GET /healthz HTTP/1.1\r\nHost: runner\r\nConnection: close\r\n\r\n";
+constexpr std::string_view kRequest =
+    "GET /healthz HTTP/1.1\r\nHost: runner\r\nConnection: close\r\n\r\n";
 constexpr size_t kMaxAnswer = 1024 * 1024;
 
 }  // namespace
@@ -26,7 +27,8 @@ Probe::Probe(const std::string& socket_path) {
   if (fd < 0) return;
   // A unix socket connects at once or not at all; so short a request fits its buffer.
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      send(fd, kRequest.data(), kRequest.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(kRequest.size())) {
+      send(fd, kRequest.data(), kRequest.size(), MSG_NOSIGNAL) !=
+          static_cast<ssize_t>(kRequest.size())) {
     close(fd);
     return;
   }
@@ -50,7 +52,8 @@ std::optional<ProbeAnswer> Probe::Read() {
   }
   if (!text_.starts_with("HTTP/1.1 ")) return ProbeAnswer{};
   const size_t body = text_.find("\r\n\r\n");
-  return ProbeAnswer{std::atoi(text_.c_str() + 9), body == std::string::npos ? "" : text_.substr(body + 4)};
+  return ProbeAnswer{std::atoi(text_.c_str() + 9),
+                     body == std::string::npos ? "" : text_.substr(body + 4)};
 }
 
 }  // namespace sless::runtime

@@ -37,8 +37,8 @@ constexpr size_t kMaxSocketPath = 100;  // of 108 bytes
 
 class ProcessRuntime final : public Runtime {
  public:
-  ProcessRuntime(ProcessOptions options, const base::Clock& clock, base::Logger& log, OnLine on_line, Cgroups cgroups,
-                 std::string socket_dir, std::string bwrap)
+  ProcessRuntime(ProcessOptions options, const base::Clock& clock, base::Logger& log,
+                 OnLine on_line, Cgroups cgroups, std::string socket_dir, std::string bwrap)
       : options_(std::move(options)),
         clock_(clock),
         log_(log),
@@ -62,7 +62,8 @@ class ProcessRuntime final : public Runtime {
 
   base::Status Ensure(const RevisionKey& revision, const ReplicaSpec& spec, int want) override {
     if (want < 0 || want > 1000) {
-      return base::Err(Code::kInvalidArgument, fmt::format("want 0 to 1000 replicas, got {}", want));
+      return base::Err(Code::kInvalidArgument,
+                       fmt::format("want 0 to 1000 replicas, got {}", want));
     }
     Interpreter interpreter;
     if (want > 0) {
@@ -82,7 +83,8 @@ class ProcessRuntime final : public Runtime {
     return base::Ok();
   }
 
-  base::Status Retire(const RevisionKey& revision, const ReplicaSpec& spec, int want, const std::string& idle_replica) override {
+  base::Status Retire(const RevisionKey& revision, const ReplicaSpec& spec, int want,
+                      const std::string& idle_replica) override {
     wanted_.With([&](Wanted& w) { w.retires.insert({revision, idle_replica}); });
     return Ensure(revision, spec, want);
   }
@@ -130,7 +132,8 @@ class ProcessRuntime final : public Runtime {
 
   void Wake() const { eventfd_write(wake_, 1); }
 
-  // Known from the start, or looked for once, when the first function of a runtime comes; a missing one is looked for again, it may be installed meanwhile.
+  // Known from the start, or looked for once, when the first function of a runtime comes; a missing
+  // one is looked for again, it may be installed meanwhile.
   base::Result<Interpreter> InterpreterOf(const std::string& runtime) {
     auto known = interpreters_.With([&](auto& all) -> std::optional<Interpreter> {
       const auto it = all.find(runtime);
@@ -143,7 +146,8 @@ class ProcessRuntime final : public Runtime {
     return found;
   }
 
-  // ------------------------------------------------------------------------------------- the one thread: all children are its
+  // ------------------------------------------------------------------------------------- the one
+  // thread: all children are its
 
   void Run(const std::stop_token& stop) {
     while (!stop.stop_requested() || !replicas_.empty()) {
@@ -188,19 +192,22 @@ class ProcessRuntime final : public Runtime {
       if (wanted.retires.contains({r->key(), r->view().id})) return 0;
       return r->view().state == ReplicaState::kReady ? 2 : 1;
     };
-    std::stable_sort(order.begin(), order.end(), [&](const auto* a, const auto* b) { return rank(a) < rank(b); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const auto* a, const auto* b) { return rank(a) < rank(b); });
     for (RunningReplica* replica : order) {
       const auto desired = wanted.revisions.find(replica->key());
       const int want = desired == wanted.revisions.end() ? 0 : desired->second.want;
       if (replica->stopping() ? wanted.shut_down : Count(replica->key()) > want) {
-        replica->Stop(std::min(clock_.Steady() + options_.grace + kRunnerEnd, wanted.kill_at), events);
+        replica->Stop(std::min(clock_.Steady() + options_.grace + kRunnerEnd, wanted.kill_at),
+                      events);
         if (std::exchange(events.changed, false)) changed.insert(replica->key());
       }
     }
     for (const auto& [key, desired] : wanted.revisions) {
       for (int count = Count(key); count < desired.want; ++count) {
-        replicas_.push_back(std::make_unique<RunningReplica>(key, desired.spec, desired.interpreter,
-                                                             RunningReplica::Deps{options_, launcher_, clock_, dead_cgroups_}));
+        replicas_.push_back(std::make_unique<RunningReplica>(
+            key, desired.spec, desired.interpreter,
+            RunningReplica::Deps{options_, launcher_, clock_, dead_cgroups_}));
         replicas_.back()->Start(events);
         changed.insert(key);
       }
@@ -209,8 +216,9 @@ class ProcessRuntime final : public Runtime {
   }
 
   int Count(const RevisionKey& key) const {
-    return static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(),
-                                          [&](const auto& r) { return r->key() == key && !r->stopping(); }));
+    return static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(), [&](const auto& r) {
+      return r->key() == key && !r->stopping();
+    }));
   }
 
   void RemoveGone(std::set<RevisionKey>& changed) {
@@ -250,7 +258,8 @@ class ProcessRuntime final : public Runtime {
     std::vector<pollfd> fds;
     fds.reserve(wanted_fds.size());
     for (const int fd : wanted_fds) fds.push_back({fd, POLLIN, 0});
-    const auto left = std::max(std::chrono::ceil<milliseconds>(next - clock_.Steady()), milliseconds(0));
+    const auto left =
+        std::max(std::chrono::ceil<milliseconds>(next - clock_.Steady()), milliseconds(0));
     poll(fds.data(), fds.size(), static_cast<int>(left.count()));
     eventfd_t ignored;
     eventfd_read(wake_, &ignored);
@@ -282,12 +291,14 @@ base::Status MakeFolder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error || chmod(path.c_str(), 0700) != 0) {
-    return base::Err(Code::kInternal, fmt::format("cannot use the folder {}: {}", path, error ? error.message() : std::strerror(errno)));
+    return base::Err(Code::kInternal, fmt::format("cannot use the folder {}: {}", path,
+                                                  error ? error.message() : std::strerror(errno)));
   }
   return base::Ok();
 }
 
-// Sockets have short paths. Where the state folder lies deep, they get a folder in /tmp, and a link to it to find it after a crash.
+// Sockets have short paths. Where the state folder lies deep, they get a folder in /tmp, and a link
+// to it to find it after a crash.
 base::Result<std::string> SocketFolder(const std::string& state_dir) {
   const std::string usual = state_dir + "/sockets";
   std::error_code error;
@@ -301,21 +312,28 @@ base::Result<std::string> SocketFolder(const std::string& state_dir) {
     return usual;
   }
   char folder[] = "/tmp/sless-XXXXXX";
-  if (mkdtemp(folder) == nullptr) return base::Err(Code::kInternal, fmt::format("cannot make {}: {}", folder, std::strerror(errno)));
+  if (mkdtemp(folder) == nullptr)
+    return base::Err(Code::kInternal,
+                     fmt::format("cannot make {}: {}", folder, std::strerror(errno)));
   fs::create_directory_symlink(folder, usual, error);
-  if (error) return base::Err(Code::kInternal, fmt::format("cannot make {}: {}", usual, error.message()));
+  if (error)
+    return base::Err(Code::kInternal, fmt::format("cannot make {}: {}", usual, error.message()));
   return std::string(folder);
 }
 
 base::Status CheckFiles(const ProcessOptions& options) {
   std::error_code ignored;
   if (access(options.runner.c_str(), X_OK) != 0) {
-    return base::Err(Code::kFailedPrecondition, fmt::format("sless-runner is not at {}; it is installed beside slessd", options.runner));
+    return base::Err(
+        Code::kFailedPrecondition,
+        fmt::format("sless-runner is not at {}; it is installed beside slessd", options.runner));
   }
   for (const char* worker : {"python3.11/worker.py", "nodejs20/worker.mjs"}) {
     const std::string path = options.runtimes_dir + "/" + worker;
     if (!fs::is_regular_file(path, ignored)) {
-      return base::Err(Code::kFailedPrecondition, fmt::format("a language worker is not at {}; it is installed with slessd", path));
+      return base::Err(
+          Code::kFailedPrecondition,
+          fmt::format("a language worker is not at {}; it is installed with slessd", path));
     }
   }
   return base::Ok();
@@ -323,8 +341,9 @@ base::Status CheckFiles(const ProcessOptions& options) {
 
 }  // namespace
 
-base::Result<std::unique_ptr<Runtime>> MakeProcessRuntime(ProcessOptions options, const base::Clock& clock, base::Logger& log,
-                                                          OnLine on_line) {
+base::Result<std::unique_ptr<Runtime>> MakeProcessRuntime(ProcessOptions options,
+                                                          const base::Clock& clock,
+                                                          base::Logger& log, OnLine on_line) {
   for (std::string* path : {&options.state_dir, &options.runner, &options.runtimes_dir}) {
     *path = fs::absolute(*path).lexically_normal().string();
   }
@@ -339,11 +358,14 @@ base::Result<std::unique_ptr<Runtime>> MakeProcessRuntime(ProcessOptions options
     bwrap = base::FindProgram(options.bwrap, options.path);
     RETURN_IF_ERROR(sandbox::Probe(bwrap, options.state_dir + "/etc", clock));
   } else {
-    log.Warn("functions run without a sandbox: they see and do what this server may", {{"flag", "--insecure-no-sandbox"}});
+    log.Warn("functions run without a sandbox: they see and do what this server may",
+             {{"flag", "--insecure-no-sandbox"}});
   }
-  Cgroups cgroups = Cgroups::Detect("sless-" + base::Sha256Hex(options.state_dir).substr(0, 12), log);
-  return std::unique_ptr<Runtime>(std::make_unique<ProcessRuntime>(std::move(options), clock, log, std::move(on_line), std::move(cgroups),
-                                                                   std::move(sockets), std::move(bwrap)));
+  Cgroups cgroups =
+      Cgroups::Detect("sless-" + base::Sha256Hex(options.state_dir).substr(0, 12), log);
+  return std::unique_ptr<Runtime>(
+      std::make_unique<ProcessRuntime>(std::move(options), clock, log, std::move(on_line),
+                                       std::move(cgroups), std::move(sockets), std::move(bwrap)));
 }
 
 }  // namespace sless::runtime

@@ -26,43 +26,50 @@ struct ReplicaLine {
 
 /// An interpreter of a runtime, as found on this host.
 struct Interpreter {
-  std::string path;                  ///< absolute
-  std::vector<std::string> prefixes; ///< folders that it needs beside /usr, /lib* and /bin
+  std::string path;                   ///< absolute
+  std::vector<std::string> prefixes;  ///< folders that it needs beside /usr, /lib* and /bin
 };
 
 struct ProcessOptions {
   std::string state_dir;     ///< a folder of this runtime alone; made if missing (0700)
   std::string runner;        ///< path of sless-runner
   std::string runtimes_dir;  ///< has <runtime>/worker.*
-  /// Where to look for an interpreter, by runtime; a name without '/' is looked for on `path`. The first of the right version wins.
+  /// Where to look for an interpreter, by runtime; a name without '/' is looked for on `path`. The
+  /// first of the right version wins.
   std::map<std::string, std::vector<std::string>> interpreters = {
       {"python3.11", {"/usr/bin/python3.11", "/usr/local/bin/python3.11", "python3.11"}},
       {"nodejs20", {"node", "nodejs", "/usr/local/bin/node", "/usr/bin/node"}},
   };
-  std::map<std::string, Interpreter> found;  ///< by runtime: what FindInterpreter found already; others are looked for when needed
-  std::string path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";  ///< the server's PATH
+  std::map<std::string, Interpreter>
+      found;  ///< by runtime: what FindInterpreter found already; others are looked for when needed
+  std::string path =
+      "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";  ///< the server's PATH
   std::string bwrap = "bwrap";
-  bool sandbox = true;                        ///< false: --insecure-no-sandbox
-  std::chrono::milliseconds grace{25'000};    ///< from drain to SIGKILL
+  bool sandbox = true;                      ///< false: --insecure-no-sandbox
+  std::chrono::milliseconds grace{25'000};  ///< from drain to SIGKILL
   std::chrono::milliseconds start_deadline{60'000};
   std::chrono::milliseconds first_backoff{1'000};
   std::chrono::milliseconds max_backoff{60'000};
 };
 
 /// Takes each log line of a replica. Called from the runtime's thread; must not block.
-using OnLine = std::function<void(const RevisionKey& revision, const std::string& replica_id, const ReplicaLine& line)>;
+using OnLine = std::function<void(const RevisionKey& revision, const std::string& replica_id,
+                                  const ReplicaLine& line)>;
 
 /// Tries whether a sandbox can be made, removes what a killed server left in `state_dir`.
-/// A runtime whose interpreter is missing is no error here: Ensure refuses its functions and names the paths tried.
-/// `clock` and `log` outlive the runtime.
-/// Errors: kFailedPrecondition  no sandbox can be made (message says what is missing and names --insecure-no-sandbox), or the
+/// A runtime whose interpreter is missing is no error here: Ensure refuses its functions and names
+/// the paths tried. `clock` and `log` outlive the runtime. Errors: kFailedPrecondition  no sandbox
+/// can be made (message says what is missing and names --insecure-no-sandbox), or the
 ///                              runner or a worker is not where the options say;
 ///         kInternal            the state folder cannot be used.
-base::Result<std::unique_ptr<Runtime>> MakeProcessRuntime(ProcessOptions options, const base::Clock& clock, base::Logger& log,
-                                                          OnLine on_line);
+base::Result<std::unique_ptr<Runtime>> MakeProcessRuntime(ProcessOptions options,
+                                                          const base::Clock& clock,
+                                                          base::Logger& log, OnLine on_line);
 
 /// Finds and verifies (by running it) the interpreter of `runtime`.
-/// Error: kInvalidArgument, field /spec/runtime: none of the right version; message lists the paths tried and what was found.
-base::Result<Interpreter> FindInterpreter(const ProcessOptions& options, const std::string& runtime);
+/// Error: kInvalidArgument, field /spec/runtime: none of the right version; message lists the paths
+/// tried and what was found.
+base::Result<Interpreter> FindInterpreter(const ProcessOptions& options,
+                                          const std::string& runtime);
 
 }  // namespace sless::runtime

@@ -56,8 +56,8 @@ class TempDir {
 };
 
 // One request to a runner; "" where nobody listens.
-std::string Send(const std::string& endpoint, const std::string& method, const std::string& target, const std::string& body,
-                 seconds timeout = seconds(20)) {
+std::string Send(const std::string& endpoint, const std::string& method, const std::string& target,
+                 const std::string& body, seconds timeout = seconds(20)) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, endpoint.c_str() + 5, sizeof address.sun_path - 1);
@@ -67,19 +67,24 @@ std::string Send(const std::string& endpoint, const std::string& method, const s
   std::string text;
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
     const std::string request = fmt::format(
-        "{} {} HTTP/1.1\r\nHost: x\r\nX-Request-Id: req-1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{}", method, target, body.size(), body);
+        "{} {} HTTP/1.1\r\nHost: x\r\nX-Request-Id: req-1\r\nConnection: close\r\nContent-Length: "
+        "{}\r\n\r\n{}",
+        method, target, body.size(), body);
     for (size_t done = 0; done < request.size();) {
       const ssize_t n = send(fd, request.data() + done, request.size() - done, MSG_NOSIGNAL);
       if (n <= 0) break;
       done += static_cast<size_t>(n);
     }
     char buffer[65536];
-    for (ssize_t n; (n = recv(fd, buffer, sizeof buffer, 0)) > 0;) text.append(buffer, static_cast<size_t>(n));
+    for (ssize_t n; (n = recv(fd, buffer, sizeof buffer, 0)) > 0;)
+      text.append(buffer, static_cast<size_t>(n));
   }
   close(fd);
   return text;
 }
-std::string Event(const Replica& replica, const std::string& json) { return Send(replica.endpoint, "POST", "/event", json); }
+std::string Event(const Replica& replica, const std::string& json) {
+  return Send(replica.endpoint, "POST", "/event", json);
+}
 
 // Command lines and numbers of our processes whose command line has `word`.
 std::vector<std::string> Processes(const std::string& word) {
@@ -90,7 +95,8 @@ std::vector<std::string> Processes(const std::string& word) {
     text << in.rdbuf();
     std::string line = text.str();
     std::replace(line.begin(), line.end(), '\0', ' ');
-    if (line.find(word) != std::string::npos) found.push_back(entry.path().filename().string() + " " + line);
+    if (line.find(word) != std::string::npos)
+      found.push_back(entry.path().filename().string() + " " + line);
   }
   return found;
 }
@@ -112,9 +118,13 @@ class ProcessRuntimeTest : public testing::Test {
     return options;
   }
   void Open() {
-    auto made = MakeProcessRuntime(Options(), clock_, log_, [this](const RevisionKey&, const std::string&, const ReplicaLine& line) {
-      lines_.With([&](auto& lines) { lines.push_back(line.stream + "|" + line.request_id + "|" + line.line); });
-    });
+    auto made = MakeProcessRuntime(
+        Options(), clock_, log_,
+        [this](const RevisionKey&, const std::string&, const ReplicaLine& line) {
+          lines_.With([&](auto& lines) {
+            lines.push_back(line.stream + "|" + line.request_id + "|" + line.line);
+          });
+        });
     ASSERT_THAT(made, IsOk());
     runtime_ = std::move(*made);
     runtime_->OnChange([this](const RevisionKey&) {
@@ -155,21 +165,26 @@ class ProcessRuntimeTest : public testing::Test {
   std::vector<Replica> UntilReady(size_t count) {
     return Until([&](const auto& replicas) {
       return replicas.size() == count &&
-             std::all_of(replicas.begin(), replicas.end(), [](const auto& r) { return r.state == ReplicaState::kReady; });
+             std::all_of(replicas.begin(), replicas.end(),
+                         [](const auto& r) { return r.state == ReplicaState::kReady; });
     });
   }
   Replica Ready(const ReplicaSpec& spec) {
     EXPECT_THAT(runtime_->Ensure(key_, spec, 1), IsOk());
     const auto replicas = UntilReady(1);
     if (replicas.size() != 1 || replicas[0].state != ReplicaState::kReady) {
-      ADD_FAILURE() << "not ready: " << (replicas.empty() || !replicas[0].failure ? "" : replicas[0].failure->message) << Lines();
+      ADD_FAILURE() << "not ready: "
+                    << (replicas.empty() || !replicas[0].failure ? ""
+                                                                 : replicas[0].failure->message)
+                    << Lines();
       return {};
     }
     return replicas[0];
   }
   Replica Failed(const ReplicaSpec& spec) {
     EXPECT_THAT(runtime_->Ensure(key_, spec, 1), IsOk());
-    const auto replicas = Until([](const auto& r) { return r.size() == 1 && r[0].state == ReplicaState::kFailed; });
+    const auto replicas =
+        Until([](const auto& r) { return r.size() == 1 && r[0].state == ReplicaState::kFailed; });
     return replicas.empty() ? Replica{} : replicas[0];
   }
   std::string Lines() {
@@ -193,10 +208,13 @@ class ProcessRuntimeTest : public testing::Test {
 };
 
 TEST_F(ProcessRuntimeTest, RunsPythonAndStopsWithNothingLeft) {
-  ReplicaSpec spec = Python("import os\ndef handle(event, context):\n  print('seen', event)\n  return [event, os.environ['KEY'], context.revision]\n");
+  ReplicaSpec spec = Python(
+      "import os\ndef handle(event, context):\n  print('seen', event)\n  return [event, "
+      "os.environ['KEY'], context.revision]\n");
   spec.environment["KEY"] = "s3cret-value";
   const Replica replica = Ready(spec);
-  EXPECT_THAT(Event(replica, "{\"a\":1}"), AllOf(HasSubstr("200 OK"), HasSubstr(R"([{\"a\":1},\"s3cret-value\",3])")));
+  EXPECT_THAT(Event(replica, "{\"a\":1}"),
+              AllOf(HasSubstr("200 OK"), HasSubstr(R"([{\"a\":1},\"s3cret-value\",3])")));
   EXPECT_THAT(Processes("s3cret-value"), ElementsAre()) << "a secret is in a command line";
   EXPECT_FALSE(Processes("default/fn").empty());
   Until([&](const auto&) { return Lines().find("seen") != std::string::npos; });
@@ -208,9 +226,10 @@ TEST_F(ProcessRuntimeTest, RunsPythonAndStopsWithNothingLeft) {
 }
 
 TEST_F(ProcessRuntimeTest, RunsNodeWithItsDependencies) {
-  ReplicaSpec spec = Node("import a from 'left';\nimport { createRequire } from 'node:module';\n"
-                          "const require = createRequire(import.meta.url);\n"
-                          "export const handle = async (event) => [a.name, require('left').name, event];\n");
+  ReplicaSpec spec = Node(
+      "import a from 'left';\nimport { createRequire } from 'node:module';\n"
+      "const require = createRequire(import.meta.url);\n"
+      "export const handle = async (event) => [a.name, require('left').name, event];\n");
   state_.Write("deps/node_modules/left/package.json", R"({"name":"left","main":"index.js"})");
   state_.Write("deps/node_modules/left/index.js", "module.exports = {name: 'the dependency'};");
   spec.deps_dir = state_.path() + "/deps";
@@ -270,11 +289,14 @@ def handle(event):
   const std::string seen = Event(Ready(spec), "1");
   const auto has = [&](const std::string& escaped) { EXPECT_THAT(seen, HasSubstr(escaped)); };
   has(R"(\"server\":\"FileNotFoundError\")");
-  EXPECT_THAT(seen, testing::AnyOf(HasSubstr(R"(\"core_pattern\":\"OSError\")"), HasSubstr(R"(\"core_pattern\":\"PermissionError\")")));
+  EXPECT_THAT(seen, testing::AnyOf(HasSubstr(R"(\"core_pattern\":\"OSError\")"),
+                                   HasSubstr(R"(\"core_pattern\":\"PermissionError\")")));
   has(R"(Uid:\\t1000)");
   // Not every kernel has these two.
-  EXPECT_THAT(seen, testing::AnyOf(HasSubstr(R"(\"sysrq\":\"OSError\")"), HasSubstr(R"(\"sysrq\":\"FileNotFoundError\")")));
-  EXPECT_THAT(seen, testing::AnyOf(HasSubstr(R"(\"kcore\":true)"), HasSubstr(R"(\"kcore\":\"FileNotFoundError\")")));
+  EXPECT_THAT(seen, testing::AnyOf(HasSubstr(R"(\"sysrq\":\"OSError\")"),
+                                   HasSubstr(R"(\"sysrq\":\"FileNotFoundError\")")));
+  EXPECT_THAT(seen, testing::AnyOf(HasSubstr(R"(\"kcore\":true)"),
+                                   HasSubstr(R"(\"kcore\":\"FileNotFoundError\")")));
   has(R"(\"code\":\"OSError\")");
   has(R"(\"usr\":\"OSError\")");
   has(R"(\"rootdir\":\"OSError\")");
@@ -303,8 +325,10 @@ TEST_F(ProcessRuntimeTest, AStartFailureHasFileLineAndLog) {
 TEST_F(ProcessRuntimeTest, ADeadReplicaIsStartedAgainWithBackoff) {
   const ReplicaSpec spec = Python("import os\ndef handle(event): os.kill(os.getpid(), 11)\n");
   const Replica replica = Ready(spec);
-  EXPECT_THAT(Event(replica, "1"), AllOf(HasSubstr("X-Sless-Error: ReplicaDied"), HasSubstr("signal 11")));
-  const auto failed = Until([](const auto& r) { return r.size() == 1 && r[0].state == ReplicaState::kFailed; });
+  EXPECT_THAT(Event(replica, "1"),
+              AllOf(HasSubstr("X-Sless-Error: ReplicaDied"), HasSubstr("signal 11")));
+  const auto failed =
+      Until([](const auto& r) { return r.size() == 1 && r[0].state == ReplicaState::kFailed; });
   ASSERT_EQ(failed.size(), 1u);
   ASSERT_TRUE(failed[0].failure);
   EXPECT_EQ(failed[0].failure->reason, "Crashed");
@@ -317,14 +341,16 @@ TEST_F(ProcessRuntimeTest, ADeadReplicaIsStartedAgainWithBackoff) {
 }
 
 TEST_F(ProcessRuntimeTest, OutOfMemoryIsReportedAsSuch) {
-  ReplicaSpec spec = Python("def handle(event):\n  x = []\n  while True: x.append(bytearray(8 << 20))\n");
+  ReplicaSpec spec =
+      Python("def handle(event):\n  x = []\n  while True: x.append(bytearray(8 << 20))\n");
   spec.memory_mb = 96;
   const Replica replica = Ready(spec);
   const std::string answer = Event(replica, "1");
   // By cgroup the process is killed; by RLIMIT_DATA the handler gets a MemoryError.
   EXPECT_THAT(answer, testing::AnyOf(HasSubstr("out of memory"), HasSubstr("MemoryError")));
   if (answer.find("MemoryError") != std::string::npos) return;
-  const auto failed = Until([](const auto& r) { return r.size() == 1 && r[0].state == ReplicaState::kFailed; });
+  const auto failed =
+      Until([](const auto& r) { return r.size() == 1 && r[0].state == ReplicaState::kFailed; });
   ASSERT_EQ(failed.size(), 1u);
   EXPECT_EQ(failed[0].failure->reason, "OutOfMemory");
   EXPECT_THAT(failed[0].failure->message, HasSubstr("memory_mb is 96"));
@@ -365,7 +391,9 @@ TEST_F(ProcessRuntimeTest, ScalesUpAndDownAndRetiresTheIdleOne) {
   EXPECT_EQ(two[1].id, three[2].id);
 }
 
-size_t OpenDescriptors() { return static_cast<size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), {})); }
+size_t OpenDescriptors() {
+  return static_cast<size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), {}));
+}
 
 TEST_F(ProcessRuntimeTest, FiftyStartsLeaveNoDescriptorBehind) {
   const ReplicaSpec spec = Python("def handle(event): return event\n");
@@ -374,7 +402,8 @@ TEST_F(ProcessRuntimeTest, FiftyStartsLeaveNoDescriptorBehind) {
     EXPECT_THAT(runtime_->Ensure(key_, what, count), IsOk());
     Until([&](const auto& replicas) {
       return replicas.size() == static_cast<size_t>(count) &&
-             std::none_of(replicas.begin(), replicas.end(), [](const auto& r) { return r.state == ReplicaState::kStarting; });
+             std::none_of(replicas.begin(), replicas.end(),
+                          [](const auto& r) { return r.state == ReplicaState::kStarting; });
     });
     EXPECT_THAT(runtime_->Ensure(key_, what, 0), IsOk());
     EXPECT_TRUE(Until([](const auto& r) { return r.empty(); }).empty());
@@ -387,7 +416,9 @@ TEST_F(ProcessRuntimeTest, FiftyStartsLeaveNoDescriptorBehind) {
 }
 
 TEST_F(ProcessRuntimeTest, ADrainLetsARunningCallEnd) {
-  const ReplicaSpec spec = Python("import time\ndef handle(event):\n  print('began', flush=True)\n  time.sleep(1)\n  return 'whole'\n");
+  const ReplicaSpec spec = Python(
+      "import time\ndef handle(event):\n  print('began', flush=True)\n  time.sleep(1)\n  return "
+      "'whole'\n");
   const Replica replica = Ready(spec);
   std::string answer;
   std::thread caller([&] { answer = Event(replica, "1"); });
@@ -402,13 +433,16 @@ TEST_F(ProcessRuntimeTest, KillReplacesAtOnce) {
   const ReplicaSpec spec = Python("def handle(event): return event\n");
   const Replica replica = Ready(spec);
   runtime_->Kill(key_, replica.id);
-  const auto again = Until([](const auto& r) { return r.size() == 1 && r[0].restarts == 1 && r[0].state == ReplicaState::kReady; });
+  const auto again = Until([](const auto& r) {
+    return r.size() == 1 && r[0].restarts == 1 && r[0].state == ReplicaState::kReady;
+  });
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(again[0].restarts, 1);
 }
 
 TEST_F(ProcessRuntimeTest, ShutdownEndsEverythingByItsDeadline) {
-  const ReplicaSpec spec = Python("import time\ndef handle(event):\n  print('began')\n  time.sleep(60)\n");
+  const ReplicaSpec spec =
+      Python("import time\ndef handle(event):\n  print('began')\n  time.sleep(60)\n");
   ReplicaSpec slow = spec;
   slow.timeout_sec = 100;
   const Replica replica = Ready(slow);
@@ -418,7 +452,8 @@ TEST_F(ProcessRuntimeTest, ShutdownEndsEverythingByItsDeadline) {
   runtime_->Shutdown(base::Deadline::After(clock_, milliseconds(500)));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(3));
   EXPECT_THAT(Processes("default/fn"), ElementsAre());
-  EXPECT_THAT(runtime_->Ensure(key_, spec, 1), IsError(Code::kUnavailable, HasSubstr("shutting down")));
+  EXPECT_THAT(runtime_->Ensure(key_, spec, 1),
+              IsError(Code::kUnavailable, HasSubstr("shutting down")));
   caller.join();
 }
 
@@ -429,7 +464,9 @@ TEST_F(ProcessRuntimeTest, AMissingRuntimeNamesThePathsTried) {
   auto made = MakeProcessRuntime(options, clock_, log_, nullptr);
   ASSERT_THAT(made, IsOk());
   const auto status = (*made)->Ensure(key_, Python(""), 1);
-  EXPECT_THAT(status, IsError(Code::kInvalidArgument, AllOf(HasSubstr("/nowhere/python3.11 (not there)"), HasSubstr("/bin/sh"))));
+  EXPECT_THAT(status,
+              IsError(Code::kInvalidArgument,
+                      AllOf(HasSubstr("/nowhere/python3.11 (not there)"), HasSubstr("/bin/sh"))));
   EXPECT_EQ(status.error().field, "/spec/runtime");
 }
 
@@ -437,9 +474,11 @@ TEST_F(ProcessRuntimeTest, WithoutASandboxItSaysWhatIsMissing) {
   ProcessOptions options = Options();
   options.bwrap = "/nowhere/bwrap";
   EXPECT_THAT(MakeProcessRuntime(options, clock_, log_, nullptr),
-              IsError(Code::kFailedPrecondition, AllOf(HasSubstr("bubblewrap"), HasSubstr("--insecure-no-sandbox"))));
+              IsError(Code::kFailedPrecondition,
+                      AllOf(HasSubstr("bubblewrap"), HasSubstr("--insecure-no-sandbox"))));
   options.bwrap = "/bin/false";
-  EXPECT_THAT(MakeProcessRuntime(options, clock_, log_, nullptr), IsError(Code::kFailedPrecondition, HasSubstr("user namespaces")));
+  EXPECT_THAT(MakeProcessRuntime(options, clock_, log_, nullptr),
+              IsError(Code::kFailedPrecondition, HasSubstr("user namespaces")));
 }
 
 TEST_F(ProcessRuntimeTest, ADeepStateFolderStillHasShortSockets) {
@@ -454,12 +493,15 @@ TEST_F(ProcessRuntimeTest, ADeepStateFolderStillHasShortSockets) {
 
 TEST_F(ProcessRuntimeTest, StartTimes) {
   for (const bool node : {false, true}) {
-    const ReplicaSpec spec = node ? Node("export const handle = (e) => e;\n") : Python("def handle(event): return event\n");
+    const ReplicaSpec spec = node ? Node("export const handle = (e) => e;\n")
+                                  : Python("def handle(event): return event\n");
     for (int i = 0; i < 3; ++i) {
       const auto begin = std::chrono::steady_clock::now();
       key_.revision = 100 + i + (node ? 10 : 0);
       Ready(spec);
-      const auto took = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin).count();
+      const auto took =
+          std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin)
+              .count();
       printf("%s start to ready: %ld ms\n", spec.runtime.c_str(), static_cast<long>(took));
       EXPECT_LT(took, 10'000);
     }
@@ -487,7 +529,8 @@ TEST(Helper, DISABLED_HoldsAReplica) {
   ASSERT_THAT((*runtime)->Ensure(key, spec, 1), IsOk());
   for (int i = 0; i < 600; ++i) {
     const auto replicas = (*runtime)->Observe(key);
-    if (replicas.size() == 1 && replicas[0].state == ReplicaState::kReady) std::ofstream(std::string(dir) + "/ready");
+    if (replicas.size() == 1 && replicas[0].state == ReplicaState::kReady)
+      std::ofstream(std::string(dir) + "/ready");
     std::this_thread::sleep_for(milliseconds(50));
   }
 }
@@ -496,15 +539,18 @@ class KilledServer : public testing::TestWithParam<bool> {};
 TEST_P(KilledServer, NothingOutlivesIt) {
   TempDir dir;
   // Without a sandbox a process that leaves the worker's side may live on; with one, nothing does.
-  const std::string child_process = GetParam() ? "import subprocess\nsubprocess.Popen(['setsid', 'sleep', '7654321'])\n" : "";
+  const std::string child_process =
+      GetParam() ? "import subprocess\nsubprocess.Popen(['setsid', 'sleep', '7654321'])\n" : "";
   dir.Write("code/handler.py", child_process + "def handle(event): return event\n");
   base::SpawnOptions spawn;
-  spawn.command = {fs::read_symlink("/proc/self/exe"), "--gtest_filter=Helper.*", "--gtest_also_run_disabled_tests"};
+  spawn.command = {fs::read_symlink("/proc/self/exe"), "--gtest_filter=Helper.*",
+                   "--gtest_also_run_disabled_tests"};
   spawn.environment = {"PATH=" + std::string(getenv("PATH")), "SLESS_HELPER_DIR=" + dir.path()};
   if (GetParam()) spawn.environment.push_back("SLESS_HELPER_SANDBOX=1");
   auto child = base::Spawn(spawn);
   ASSERT_THAT(child, IsOk());
-  for (int i = 0; i < 600 && !fs::exists(dir.path() + "/ready"); ++i) std::this_thread::sleep_for(milliseconds(50));
+  for (int i = 0; i < 600 && !fs::exists(dir.path() + "/ready"); ++i)
+    std::this_thread::sleep_for(milliseconds(50));
   EXPECT_FALSE(Processes("default/orphan").empty());
   kill(child->pid, SIGKILL);
   base::WaitFor(*child);
@@ -526,7 +572,8 @@ TEST_P(KilledServer, NothingOutlivesIt) {
   EXPECT_THAT(MakeProcessRuntime(options, clock, log, nullptr), IsOk());
   EXPECT_TRUE(fs::is_empty(dir.path() + "/runtime/sockets"));
 }
-INSTANTIATE_TEST_SUITE_P(Modes, KilledServer, testing::Values(true, false), [](const auto& info) { return info.param ? "Sandbox" : "NoSandbox"; });
+INSTANTIATE_TEST_SUITE_P(Modes, KilledServer, testing::Values(true, false),
+                         [](const auto& info) { return info.param ? "Sandbox" : "NoSandbox"; });
 
 class WithoutSandbox : public ProcessRuntimeTest {
  protected:
@@ -534,7 +581,8 @@ class WithoutSandbox : public ProcessRuntimeTest {
 };
 
 TEST_F(WithoutSandbox, RunsNodeWithItsDependencies) {
-  ReplicaSpec spec = Node("import a from 'left';\nexport const handle = async (event) => [a.name, event];\n");
+  ReplicaSpec spec =
+      Node("import a from 'left';\nexport const handle = async (event) => [a.name, event];\n");
   state_.Write("deps/node_modules/left/package.json", R"({"name":"left","main":"index.js"})");
   state_.Write("deps/node_modules/left/index.js", "module.exports = {name: 'the dependency'};");
   spec.deps_dir = state_.path() + "/deps";

@@ -20,7 +20,8 @@ using std::chrono::milliseconds;
 constexpr size_t kTail = 30;
 constexpr size_t kMaxRawLine = 256 * 1024;  // a line of 16 KiB, every byte escaped
 constexpr size_t kReadPerTurn = 512 * 1024;
-constexpr auto kSteadyAfter = std::chrono::seconds(60);  // ready for so long: an earlier crash no longer counts
+constexpr auto kSteadyAfter =
+    std::chrono::seconds(60);  // ready for so long: an earlier crash no longer counts
 
 // Exit codes of sless-runner (server/runner/engine.h).
 constexpr int kExitOutOfMemory = 72;
@@ -32,7 +33,8 @@ std::string Text(const nlohmann::json& object, const char* name) {
 
 }  // namespace
 
-RunningReplica::RunningReplica(RevisionKey key, ReplicaSpec spec, Interpreter interpreter, Deps deps)
+RunningReplica::RunningReplica(RevisionKey key, ReplicaSpec spec, Interpreter interpreter,
+                               Deps deps)
     : key_(std::move(key)),
       spec_(std::move(spec)),
       interpreter_(std::move(interpreter)),
@@ -85,7 +87,8 @@ void RunningReplica::Stop(SteadyPoint kill_at, TurnEvents& events) {
 
 void RunningReplica::Kill(TurnEvents& events) {
   if (stopping() || child_.pid < 0) return;
-  known_failure_ = api::Failure{"Crashed", "the replica was killed: one of its calls could not be ended", "", 0, {}};
+  known_failure_ = api::Failure{
+      "Crashed", "the replica was killed: one of its calls could not be ended", "", 0, {}};
   restart_at_once_ = true;
   view_.state = ReplicaState::kFailed;
   view_.failure = known_failure_;
@@ -105,7 +108,8 @@ SteadyPoint RunningReplica::NextTimer() const {
     next = std::min(next, started_ + deps_.options.start_deadline);
     if (!probe_) next = std::min(next, next_probe_);
   }
-  if (view_.state == ReplicaState::kFailed && child_.pid < 0) next = std::min(next, view_.next_start);
+  if (view_.state == ReplicaState::kFailed && child_.pid < 0)
+    next = std::min(next, view_.next_start);
   if (kill_at_) next = std::min(next, *kill_at_);
   return next;
 }
@@ -114,12 +118,17 @@ void RunningReplica::Turn(TurnEvents& events) {
   ReadLog(events, false);
   const auto now = deps_.clock.Steady();
   if (view_.state == ReplicaState::kStarting) DoProbe(events);
-  if (view_.state == ReplicaState::kStarting && now >= started_ + deps_.options.start_deadline && !known_failure_) {
-    known_failure_ = api::Failure{"StartFailed",
-                                  fmt::format("the function was not ready within {} s: loading {} takes too long",
-                                              std::chrono::duration_cast<std::chrono::seconds>(deps_.options.start_deadline).count(),
-                                              spec_.entrypoint),
-                                  "", 0, {tail_.begin(), tail_.end()}};
+  if (view_.state == ReplicaState::kStarting && now >= started_ + deps_.options.start_deadline &&
+      !known_failure_) {
+    known_failure_ = api::Failure{
+        "StartFailed",
+        fmt::format(
+            "the function was not ready within {} s: loading {} takes too long",
+            std::chrono::duration_cast<std::chrono::seconds>(deps_.options.start_deadline).count(),
+            spec_.entrypoint),
+        "",
+        0,
+        {tail_.begin(), tail_.end()}};
     base::KillGroup(child_);
   }
   if (kill_at_ && now >= *kill_at_ && child_.pid > 0) {
@@ -133,7 +142,8 @@ void RunningReplica::Turn(TurnEvents& events) {
   }
 }
 
-// ------------------------------------------------------------------------------------------------------------------- log
+// -------------------------------------------------------------------------------------------------------------------
+// log
 
 void RunningReplica::ReadLog(TurnEvents& events, bool to_end) {
   char buffer[32 * 1024];
@@ -166,7 +176,8 @@ void RunningReplica::ReadLog(TurnEvents& events, bool to_end) {
 void RunningReplica::OnLogLine(std::string_view text, TurnEvents& events) {
   if (text.empty()) return;
   ReplicaLine line{deps_.clock.Now(), "system", "", ""};
-  const auto json = text.front() == '{' ? base::ParseJson(text) : base::Err(base::Code::kInvalidArgument, "");
+  const auto json =
+      text.front() == '{' ? base::ParseJson(text) : base::Err(base::Code::kInvalidArgument, "");
   if (json && json->is_object() && json->contains("m")) {
     if (const auto time = base::ParseTime(Text(*json, "t"))) line.time = *time;
     line.stream = Text(*json, "s");
@@ -177,36 +188,43 @@ void RunningReplica::OnLogLine(std::string_view text, TurnEvents& events) {
     line.line = base::IsUtf8(text) ? base::Truncate(text, 4096) : "(a line that is not UTF-8)";
   }
   if (line.stream == "system") last_system_ = line.line;
-  // What the runner says itself becomes the failure's message; the tail is for what the function printed.
+  // What the runner says itself becomes the failure's message; the tail is for what the function
+  // printed.
   const bool said_by_runner = json && line.stream == "system";
   if (!said_by_runner) tail_.push_back(line.line);
   if (tail_.size() > kTail) tail_.pop_front();
   events.lines.push_back({key_, view_.id, std::move(line)});
 }
 
-// ----------------------------------------------------------------------------------------------------------------- start
+// -----------------------------------------------------------------------------------------------------------------
+// start
 
 void RunningReplica::DoProbe(TurnEvents& events) {
   const auto now = deps_.clock.Steady();
-  if (!probe_ && now >= next_probe_ && !known_failure_) probe_ = std::make_unique<Probe>(deps_.launcher.SocketPath(view_.id));
+  if (!probe_ && now >= next_probe_ && !known_failure_)
+    probe_ = std::make_unique<Probe>(deps_.launcher.SocketPath(view_.id));
   if (!probe_) return;
   const auto answer = probe_->Read();
   if (!answer) return;
   probe_.reset();
   // Seen at most an eighth later than it happens, and seldom enough.
-  next_probe_ = now + std::clamp<base::SteadyPoint::duration>((now - started_) / 8, milliseconds(5), milliseconds(50));
+  next_probe_ = now + std::clamp<base::SteadyPoint::duration>((now - started_) / 8, milliseconds(5),
+                                                              milliseconds(50));
   if (answer->status == 200) {
     view_.state = ReplicaState::kReady;
     ready_at_ = now;
     events.changed = true;
   } else if (answer->status == 500) {
     const base::Error error = api::ErrorFromBody(500, answer->body);
-    known_failure_ = api::Failure{error.reason.empty() ? "StartFailed" : error.reason, error.message, error.source.file, error.source.line, error.source.log_tail};
+    known_failure_ =
+        api::Failure{error.reason.empty() ? "StartFailed" : error.reason, error.message,
+                     error.source.file, error.source.line, error.source.log_tail};
     base::KillGroup(child_);
   }
 }
 
-// ------------------------------------------------------------------------------------------------------------------- end
+// -------------------------------------------------------------------------------------------------------------------
+// end
 
 void RunningReplica::OnExit(base::ExitStatus exit, TurnEvents& events) {
   ReadLog(events, true);
@@ -217,7 +235,8 @@ void RunningReplica::OnExit(base::ExitStatus exit, TurnEvents& events) {
   deps_.dead_cgroups.push_back(std::exchange(cgroup_, {}));
   events.changed = true;
   if (stopping()) return;
-  if (was_ready && now - ready_at_ > kSteadyAfter) backoff_ = base::Backoff(deps_.options.first_backoff, deps_.options.max_backoff);
+  if (was_ready && now - ready_at_ > kSteadyAfter)
+    backoff_ = base::Backoff(deps_.options.first_backoff, deps_.options.max_backoff);
   if (failure.log_tail.empty()) failure.log_tail.assign(tail_.begin(), tail_.end());
   Fail(std::move(failure), events);
 }
@@ -232,12 +251,15 @@ void RunningReplica::Fail(api::Failure failure, TurnEvents& events) {
 api::Failure RunningReplica::WhyEnded(base::ExitStatus exit) {
   const bool started = view_.state != ReplicaState::kStarting;
   const bool killed = exit.signal != 0 || exit.code > 128;
-  const std::string text = last_system_.empty() ? "the replica's process " + exit.Text() : last_system_;
+  const std::string text =
+      last_system_.empty() ? "the replica's process " + exit.Text() : last_system_;
   if (exit.code == kExitOutOfMemory || (killed && OomKills(cgroup_.events) > 0)) {
     const std::string message =
         exit.code == kExitOutOfMemory && !last_system_.empty()
             ? last_system_
-            : fmt::format("the function was killed: out of memory (memory_mb is {}; raise it or use less)", spec_.memory_mb);
+            : fmt::format(
+                  "the function was killed: out of memory (memory_mb is {}; raise it or use less)",
+                  spec_.memory_mb);
     return {"OutOfMemory", message, "", 0, {}};
   }
   if (exit.ok() && started) return {"Crashed", "the replica ended by itself", "", 0, {}};

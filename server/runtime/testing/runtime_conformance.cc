@@ -18,7 +18,8 @@ std::vector<RuntimeFactory> RuntimeDriver(RuntimeFactory make) { return {std::mo
 void RuntimeConformance::SetUp() {
   under_test_ = GetParam()();
   ASSERT_NE(under_test_, nullptr);
-  runtime().OnChange([this](const RevisionKey& key) { changes_.With([&](auto& seen) { ++seen[key]; }); });
+  runtime().OnChange(
+      [this](const RevisionKey& key) { changes_.With([&](auto& seen) { ++seen[key]; }); });
 }
 
 void RuntimeConformance::TearDown() {
@@ -43,7 +44,9 @@ bool RuntimeConformance::Eventually(const std::function<bool()>& done) {
 }
 
 bool RuntimeConformance::EventuallyReady(const RevisionKey& key, size_t count) {
-  return Eventually([&] { return Ids(key, ReplicaState::kReady).size() == count && runtime().Observe(key).size() == count; });
+  return Eventually([&] {
+    return Ids(key, ReplicaState::kReady).size() == count && runtime().Observe(key).size() == count;
+  });
 }
 
 TEST_P(RuntimeConformance, UnknownRevisionHasNoReplicas) {
@@ -86,7 +89,8 @@ TEST_P(RuntimeConformance, ScalesUpAndDownAndForgetsWhatNobodyWants) {
   ASSERT_THAT(runtime().Ensure(Key(1), spec, 3), IsOk());
   ASSERT_TRUE(EventuallyReady(Key(1), 3));
   const auto grown = Ids(Key(1), ReplicaState::kReady);
-  EXPECT_TRUE(std::includes(grown.begin(), grown.end(), first.begin(), first.end())) << "a ready replica is kept";
+  EXPECT_TRUE(std::includes(grown.begin(), grown.end(), first.begin(), first.end()))
+      << "a ready replica is kept";
   ASSERT_THAT(runtime().Ensure(Key(1), spec, 1), IsOk());
   ASSERT_TRUE(EventuallyReady(Key(1), 1));
   ASSERT_THAT(runtime().Ensure(Key(1), spec, 0), IsOk());

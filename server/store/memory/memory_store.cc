@@ -26,7 +26,8 @@ class MemoryStore final : public ObjectStore {
     ASSIGN_OR_RETURN(const auto start, PageStart(query));
     std::lock_guard lock(mutex_);
     Page page;
-    for (auto it = objects_.upper_bound({query.kind, start.first, start.second}); it != objects_.end(); ++it) {
+    for (auto it = objects_.upper_bound({query.kind, start.first, start.second});
+         it != objects_.end(); ++it) {
       const auto& [key, object] = *it;
       if (key.kind != query.kind) break;
       if (!query.ns.empty() && key.ns != query.ns) continue;
@@ -54,14 +55,16 @@ class MemoryStore final : public ObjectStore {
     std::lock_guard lock(mutex_);
     const auto it = objects_.find(object.key);
     if (it == objects_.end()) return NotFound(object.key);
-    ASSIGN_OR_RETURN(auto next, MakeUpdated(it->second, std::move(object), revision_ + 1, clock_.Now()));
+    ASSIGN_OR_RETURN(auto next,
+                     MakeUpdated(it->second, std::move(object), revision_ + 1, clock_.Now()));
     if (!next) return it->second;
     it->second = std::move(*next);
     feed_.Publish({++revision_, it->first, false});
     return it->second;
   }
 
-  base::Status Delete(const api::ObjectKey& key, std::optional<std::string> resource_version) override {
+  base::Status Delete(const api::ObjectKey& key,
+                      std::optional<std::string> resource_version) override {
     std::lock_guard lock(mutex_);
     const auto it = objects_.find(key);
     if (it == objects_.end()) return NotFound(key);
@@ -85,6 +88,8 @@ class MemoryStore final : public ObjectStore {
 
 }  // namespace
 
-std::unique_ptr<ObjectStore> MakeMemoryStore(const base::Clock& clock) { return std::make_unique<MemoryStore>(clock); }
+std::unique_ptr<ObjectStore> MakeMemoryStore(const base::Clock& clock) {
+  return std::make_unique<MemoryStore>(clock);
+}
 
 }  // namespace sless::store

@@ -4,6 +4,7 @@
 
 namespace sless::store {
 
-INSTANTIATE_TEST_SUITE_P(Memory, ObjectStoreConformance, testing::ValuesIn(StoreDriver(MakeMemoryStore)));
+INSTANTIATE_TEST_SUITE_P(Memory, ObjectStoreConformance,
+                         testing::ValuesIn(StoreDriver(MakeMemoryStore)));
 
 }  // namespace sless::store

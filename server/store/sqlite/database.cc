@@ -16,18 +16,25 @@ tl::unexpected<base::Error> SqliteError(sqlite3* db, int rc) {
   switch (rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return Err(Code::kUnavailable, fmt::format("the store was locked by another process for more than {} s", kBusyTimeoutMs / 1000));
+      return Err(Code::kUnavailable,
+                 fmt::format("the store was locked by another process for more than {} s",
+                             kBusyTimeoutMs / 1000));
     case SQLITE_FULL:
       return Err(Code::kUnavailable, "the store cannot write: the disk is full");
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
-      return Err(Code::kUnavailable, fmt::format("the store cannot be read or written: {} (code {})", text, rc));
+      return Err(Code::kUnavailable,
+                 fmt::format("the store cannot be read or written: {} (code {})", text, rc));
     case SQLITE_CORRUPT:
-      return Err(Code::kFailedPrecondition, fmt::format("the store's file is damaged: {}; restore it from a backup", text), "", "StoreDamaged");
+      return Err(Code::kFailedPrecondition,
+                 fmt::format("the store's file is damaged: {}; restore it from a backup", text), "",
+                 "StoreDamaged");
     case SQLITE_NOTADB:
-      return Err(Code::kFailedPrecondition, "the store's file is not a database; restore it from a backup or name another data folder",
+      return Err(Code::kFailedPrecondition,
+                 "the store's file is not a database; restore it from a backup or name another "
+                 "data folder",
                  "", "StoreDamaged");
     case SQLITE_TOOBIG:
       return Err(Code::kTooLarge, "the object is too large for the store");
@@ -47,7 +54,8 @@ Query::~Query() {
 Query& Query::Text(std::string_view value) {
   if (error_ == SQLITE_OK) {
     const char* data = value.data() ? value.data() : "";  // a null pointer would bind NULL
-    error_ = sqlite3_bind_text64(statement_, next_parameter_++, data, value.size(), SQLITE_STATIC, SQLITE_UTF8);
+    error_ = sqlite3_bind_text64(statement_, next_parameter_++, data, value.size(), SQLITE_STATIC,
+                                 SQLITE_UTF8);
   }
   return *this;
 }
@@ -73,19 +81,22 @@ base::Status Query::Run() {
 
 std::string Query::TextAt(int column) const {
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-  return text ? std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement_, column))) : std::string();
+  return text ? std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement_, column)))
+              : std::string();
 }
 
 int64_t Query::IntAt(int column) const { return sqlite3_column_int64(statement_, column); }
 
 base::Result<std::unique_ptr<Database>> Database::Open(const std::string& path, bool query_only) {
   sqlite3* raw = nullptr;
-  const int rc = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int rc =
+      sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<Database> db(new Database(raw));
   if (rc != SQLITE_OK) return SqliteError(raw, rc);
   sqlite3_extended_result_codes(raw, 1);
   sqlite3_busy_timeout(raw, kBusyTimeoutMs);
-  RETURN_IF_ERROR(db->Execute("PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON"));
+  RETURN_IF_ERROR(
+      db->Execute("PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON"));
   if (query_only) RETURN_IF_ERROR(db->Execute("PRAGMA query_only=ON"));
   return db;
 }
@@ -98,7 +109,8 @@ Database::~Database() {
 Query Database::Prepare(const char* sql) {
   auto& statement = statements_[sql];
   int rc = SQLITE_OK;
-  if (!statement) rc = sqlite3_prepare_v3(db_, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+  if (!statement)
+    rc = sqlite3_prepare_v3(db_, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
   return Query(db_, statement, rc);
 }
 
@@ -123,7 +135,8 @@ base::Result<Transaction> Transaction::Begin(Database& db) {
 }
 
 Transaction::~Transaction() {
-  // An error here means that SQLite rolled back by itself (disk full, I/O error), which is what is wanted.
+  // An error here means that SQLite rolled back by itself (disk full, I/O error), which is what is
+  // wanted.
   if (db_) (void)db_->Prepare("ROLLBACK").Run();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// SQLite without its sharp edges: connections, cached statements, errors as values. The only user of <sqlite3.h>.
+// SQLite without its sharp edges: connections, cached statements, errors as values. The only user
+// of <sqlite3.h>.
 
 #include <cstdint>
 #include <map>
@@ -20,7 +21,8 @@ namespace sless::store {
 /// A prepared statement in use; reset when it goes. Errors are kept and come out of the next Step.
 class Query {
  public:
-  Query(sqlite3* db, sqlite3_stmt* statement, int prepare_error) : db_(db), statement_(statement), error_(prepare_error) {}
+  Query(sqlite3* db, sqlite3_stmt* statement, int prepare_error)
+      : db_(db), statement_(statement), error_(prepare_error) {}
   ~Query();
   Query(const Query&) = delete;
   Query& operator=(const Query&) = delete;
@@ -52,7 +54,8 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  /// Prepared once per literal; `sql` must live as long as the connection, and one query at a time may use it.
+  /// Prepared once per literal; `sql` must live as long as the connection, and one query at a time
+  /// may use it.
   Query Prepare(const char* sql);
   /// Runs statements that are not worth caching.
   base::Status Execute(const std::string& sql);

@@ -32,12 +32,13 @@ constexpr const char* kSchema = R"sql(
   INSERT INTO counter VALUES(0, 0);
 )sql";
 
-tl::unexpected<base::Error> FileError(std::string_view doing, const std::string& path, std::string_view what) {
+tl::unexpected<base::Error> FileError(std::string_view doing, const std::string& path,
+                                      std::string_view what) {
   return Err(Code::kUnavailable, fmt::format("cannot {} the store {}: {}", doing, path, what));
 }
 
-// SQLite does not wait for a lock when it changes the journal mode, so another process that opens the same new file must be met
-// by trying again.
+// SQLite does not wait for a lock when it changes the journal mode, so another process that opens
+// the same new file must be met by trying again.
 base::Status EnableWal(Database& db) {
   for (int i = 0;; ++i) {
     auto mode = db.Value("PRAGMA journal_mode=WAL");
@@ -46,7 +47,9 @@ base::Status EnableWal(Database& db) {
     if (!locked || i == 50) {
       if (!mode) return Err(mode.error());
       return Err(Code::kFailedPrecondition,
-                 fmt::format("the store needs SQLite's WAL mode, which its file system does not support (mode is {})", *mode));
+                 fmt::format("the store needs SQLite's WAL mode, which its file system does not "
+                             "support (mode is {})",
+                             *mode));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -64,7 +67,8 @@ base::Status PrepareFile(const std::string& path) {
   std::error_code error;
   if (!folder.empty() && !std::filesystem::exists(folder, error)) {
     std::filesystem::create_directories(folder.parent_path(), error);
-    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return FileError("make the folder of", path, std::strerror(errno));
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+      return FileError("make the folder of", path, std::strerror(errno));
   }
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return FileError("open", path, std::strerror(errno));
@@ -74,7 +78,8 @@ base::Status PrepareFile(const std::string& path) {
   const bool closed = is_file && ((info.st_mode & 077) == 0 || ::fchmod(fd, 0600) == 0);
   ::close(fd);
   if (!is_file) return FileError("open", path, "it is no regular file");
-  if (!closed) return FileError("protect", path, "it can be read by others and belongs to somebody else");
+  if (!closed)
+    return FileError("protect", path, "it can be read by others and belongs to somebody else");
   return base::Ok();
 }
 
@@ -87,23 +92,30 @@ base::Status PrepareSchema(Database& db, const std::string& path) {
   ASSIGN_OR_RETURN(const int tables, ReadInt(db, "SELECT count(*) FROM sqlite_master"));
   if (tables == 0 && application == 0 && version == 0) {
     RETURN_IF_ERROR(db.Execute(kSchema));
-    RETURN_IF_ERROR(db.Execute(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kSchemaVersion)));
+    RETURN_IF_ERROR(db.Execute(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}",
+                                           kApplicationId, kSchemaVersion)));
     return transaction.Commit();
   }
   if (application != kApplicationId) {
-    return Err(Code::kFailedPrecondition,
-               fmt::format("{} is a SQLite database, but not one of slessd; name another data folder", path), "", "NotOurStore");
+    return Err(
+        Code::kFailedPrecondition,
+        fmt::format("{} is a SQLite database, but not one of slessd; name another data folder",
+                    path),
+        "", "NotOurStore");
   }
   if (version > kSchemaVersion) {
     return Err(Code::kFailedPrecondition,
-               fmt::format("{} was written by a newer slessd (its schema is {}, this one knows up to {}); run that version, or "
+               fmt::format("{} was written by a newer slessd (its schema is {}, this one knows up "
+                           "to {}); run that version, or "
                            "restore a backup made before the upgrade",
                            path, version, kSchemaVersion),
                "", "StoreTooNew");
   }
   ASSIGN_OR_RETURN(const auto check, db.Value("PRAGMA quick_check(1)"));
   if (check != "ok") {
-    return Err(Code::kFailedPrecondition, fmt::format("{} is damaged: {}; restore it from a backup", path, check), "", "StoreDamaged");
+    return Err(Code::kFailedPrecondition,
+               fmt::format("{} is damaged: {}; restore it from a backup", path, check), "",
+               "StoreDamaged");
   }
   return transaction.Commit();
 }

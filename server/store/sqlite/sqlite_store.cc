@@ -18,17 +18,23 @@ using base::Status;
 
 constexpr size_t kReaders = 4;
 
-#define SLESS_OBJECT_COLUMNS \
-  "kind, ns, name, uid, generation, revision, created_at, updated_at, deletion_requested_at, annotations, spec, status"
+#define SLESS_OBJECT_COLUMNS                                                                   \
+  "kind, ns, name, uid, generation, revision, created_at, updated_at, deletion_requested_at, " \
+  "annotations, spec, status"
 
-constexpr const char* kGet = "SELECT " SLESS_OBJECT_COLUMNS " FROM object WHERE kind=? AND ns=? AND name=?";
+constexpr const char* kGet =
+    "SELECT " SLESS_OBJECT_COLUMNS " FROM object WHERE kind=? AND ns=? AND name=?";
 constexpr const char* kListAll = "SELECT " SLESS_OBJECT_COLUMNS
-                                 " FROM object WHERE kind=? AND (ns, name) > (?, ?) AND name>=? AND name<? ORDER BY ns, name LIMIT ?";
-constexpr const char* kListOne = "SELECT " SLESS_OBJECT_COLUMNS
-                                 " FROM object WHERE kind=? AND ns=? AND name>? AND name>=? AND name<? ORDER BY name LIMIT ?";
-constexpr const char* kPut = "INSERT OR REPLACE INTO object(" SLESS_OBJECT_COLUMNS ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
+                                 " FROM object WHERE kind=? AND (ns, name) > (?, ?) AND name>=? "
+                                 "AND name<? ORDER BY ns, name LIMIT ?";
+constexpr const char* kListOne =
+    "SELECT " SLESS_OBJECT_COLUMNS
+    " FROM object WHERE kind=? AND ns=? AND name>? AND name>=? AND name<? ORDER BY name LIMIT ?";
+constexpr const char* kPut =
+    "INSERT OR REPLACE INTO object(" SLESS_OBJECT_COLUMNS ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kDelete = "DELETE FROM object WHERE kind=? AND ns=? AND name=?";
-constexpr const char* kNextRevision = "UPDATE counter SET revision = revision + 1 WHERE id = 0 RETURNING revision";
+constexpr const char* kNextRevision =
+    "UPDATE counter SET revision = revision + 1 WHERE id = 0 RETURNING revision";
 
 std::string AnnotationsText(const api::Metadata& metadata) {
   return metadata.annotations.empty() ? "{}" : base::DumpJson(nlohmann::json(metadata.annotations));
@@ -70,16 +76,27 @@ Status Put(Database& db, const StoredObject& object) {
   const auto& metadata = object.metadata;
   const std::string annotations = AnnotationsText(metadata);
   Query query = db.Prepare(kPut);
-  query.Text(object.key.kind).Text(object.key.ns).Text(object.key.name).Text(metadata.uid).Int(metadata.generation);
-  query.Int(std::stoll(metadata.resource_version)).Text(metadata.created_at).Text(metadata.updated_at);
-  query.Text(metadata.deletion_requested_at).Text(annotations).Text(object.spec_json).Text(object.status_json);
+  query.Text(object.key.kind)
+      .Text(object.key.ns)
+      .Text(object.key.name)
+      .Text(metadata.uid)
+      .Int(metadata.generation);
+  query.Int(std::stoll(metadata.resource_version))
+      .Text(metadata.created_at)
+      .Text(metadata.updated_at);
+  query.Text(metadata.deletion_requested_at)
+      .Text(annotations)
+      .Text(object.spec_json)
+      .Text(object.status_json);
   return query.Run();
 }
 
 Result<int64_t> NextRevision(Database& db) {
   Query query = db.Prepare(kNextRevision);
   ASSIGN_OR_RETURN(const bool row, query.Step());
-  if (!row) return base::Err(base::Code::kFailedPrecondition, "the store's revision counter is missing; restore it from a backup");
+  if (!row)
+    return base::Err(base::Code::kFailedPrecondition,
+                     "the store's revision counter is missing; restore it from a backup");
   const int64_t revision = query.IntAt(0);
   RETURN_IF_ERROR(query.Run());  // the update counts once the statement has ended
   return revision;
@@ -90,7 +107,8 @@ std::string PrefixEnd(const std::string& prefix) { return prefix + "\xff"; }
 
 class SqliteStore final : public ObjectStore {
  public:
-  SqliteStore(std::unique_ptr<Database> writer, const base::Clock& clock) : clock_(clock), writer_(std::move(writer)) {}
+  SqliteStore(std::unique_ptr<Database> writer, const base::Clock& clock)
+      : clock_(clock), writer_(std::move(writer)) {}
 
   Status OpenReaders(const std::string& path) {
     for (auto& reader : readers_) {
@@ -199,7 +217,8 @@ class SqliteStore final : public ObjectStore {
 
 }  // namespace
 
-base::Result<std::unique_ptr<ObjectStore>> OpenSqlite(const std::string& path, const base::Clock& clock) {
+base::Result<std::unique_ptr<ObjectStore>> OpenSqlite(const std::string& path,
+                                                      const base::Clock& clock) {
   RETURN_IF_ERROR(PrepareFile(path));
   ASSIGN_OR_RETURN(auto writer, Database::Open(path, false));
   RETURN_IF_ERROR(PrepareSchema(*writer, path));

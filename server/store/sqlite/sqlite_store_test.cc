@@ -42,12 +42,21 @@ class TempDir {
 // The store and its folder as one object, for the conformance suite.
 class StoreInTempDir final : public ObjectStore {
  public:
-  explicit StoreInTempDir(const base::Clock& clock) : store_(OpenSqlite(dir_.File("data/sless.db"), clock).value()) {}
-  base::Result<StoredObject> Get(const api::ObjectKey& key) const override { return store_->Get(key); }
+  explicit StoreInTempDir(const base::Clock& clock)
+      : store_(OpenSqlite(dir_.File("data/sless.db"), clock).value()) {}
+  base::Result<StoredObject> Get(const api::ObjectKey& key) const override {
+    return store_->Get(key);
+  }
   base::Result<Page> List(const ListQuery& query) const override { return store_->List(query); }
-  base::Result<StoredObject> Create(StoredObject object) override { return store_->Create(std::move(object)); }
-  base::Result<StoredObject> Update(StoredObject object) override { return store_->Update(std::move(object)); }
-  base::Status Delete(const api::ObjectKey& key, std::optional<std::string> version) override { return store_->Delete(key, version); }
+  base::Result<StoredObject> Create(StoredObject object) override {
+    return store_->Create(std::move(object));
+  }
+  base::Result<StoredObject> Update(StoredObject object) override {
+    return store_->Update(std::move(object));
+  }
+  base::Status Delete(const api::ObjectKey& key, std::optional<std::string> version) override {
+    return store_->Delete(key, version);
+  }
   std::unique_ptr<Subscription> Subscribe(std::function<void(const Change&)> callback) override {
     return store_->Subscribe(std::move(callback));
   }
@@ -58,7 +67,9 @@ class StoreInTempDir final : public ObjectStore {
 };
 
 INSTANTIATE_TEST_SUITE_P(Sqlite, ObjectStoreConformance,
-                         testing::ValuesIn(StoreDriver([](const base::Clock& clock) { return std::make_unique<StoreInTempDir>(clock); })));
+                         testing::ValuesIn(StoreDriver([](const base::Clock& clock) {
+                           return std::make_unique<StoreInTempDir>(clock);
+                         })));
 
 class SqliteStoreTest : public testing::Test {
  protected:
@@ -90,7 +101,8 @@ TEST_F(SqliteStoreTest, KeepsObjectsAndTheRevisionOverAReopen) {
   ASSERT_THAT(read, IsOk());
   EXPECT_EQ(read->metadata, created->metadata);
   const auto next = second->Create(Make("b"));
-  EXPECT_GT(std::stoll(next->metadata.resource_version), std::stoll(created->metadata.resource_version));
+  EXPECT_GT(std::stoll(next->metadata.resource_version),
+            std::stoll(created->metadata.resource_version));
 }
 
 TEST_F(SqliteStoreTest, FilesAreForTheOwnerOnly) {
@@ -134,7 +146,8 @@ TEST_F(SqliteStoreTest, TwoOpenersWritingAtOnceLoseNothing) {
   auto server = Open();
   auto tool = Open();
   const auto write = [&](ObjectStore& store, const std::string& prefix) {
-    for (int i = 0; i < 30; ++i) EXPECT_THAT(store.Create(Make(prefix + std::to_string(i))), IsOk());
+    for (int i = 0; i < 30; ++i)
+      EXPECT_THAT(store.Create(Make(prefix + std::to_string(i))), IsOk());
   };
   std::thread other([&] { write(*tool, "t"); });
   write(*server, "s");
@@ -187,7 +200,8 @@ TEST_F(SqliteStoreTest, RefusesANewerVersion) {
   auto db = Database::Open(path_, false);
   ASSERT_THAT((*db)->Execute("PRAGMA user_version=2"), IsOk());
   db->reset();
-  EXPECT_THAT(OpenSqlite(path_, clock_), IsError(Code::kFailedPrecondition, HasSubstr("newer slessd (its schema is 2")));
+  EXPECT_THAT(OpenSqlite(path_, clock_),
+              IsError(Code::kFailedPrecondition, HasSubstr("newer slessd (its schema is 2")));
 }
 
 TEST_F(SqliteStoreTest, RefusesADatabaseOfSomebodyElse) {
@@ -196,14 +210,17 @@ TEST_F(SqliteStoreTest, RefusesADatabaseOfSomebodyElse) {
   auto db = Database::Open(path_, false);
   ASSERT_THAT((*db)->Execute("CREATE TABLE pets(name TEXT)"), IsOk());
   db->reset();
-  EXPECT_THAT(OpenSqlite(path_, clock_), IsError(Code::kFailedPrecondition, HasSubstr("not one of slessd")));
+  EXPECT_THAT(OpenSqlite(path_, clock_),
+              IsError(Code::kFailedPrecondition, HasSubstr("not one of slessd")));
 }
 
 TEST_F(SqliteStoreTest, RefusesWhatIsNoDatabase) {
   ASSERT_TRUE(std::filesystem::create_directory(dir_.File("data")));
   std::ofstream(path_) << std::string(8192, 'x');
-  EXPECT_THAT(OpenSqlite(path_, clock_), IsError(Code::kFailedPrecondition, HasSubstr("not a database")));
-  EXPECT_THAT(OpenSqlite(dir_.File("data"), clock_), IsError(Code::kUnavailable, HasSubstr(dir_.File("data"))));
+  EXPECT_THAT(OpenSqlite(path_, clock_),
+              IsError(Code::kFailedPrecondition, HasSubstr("not a database")));
+  EXPECT_THAT(OpenSqlite(dir_.File("data"), clock_),
+              IsError(Code::kUnavailable, HasSubstr(dir_.File("data"))));
 }
 
 TEST_F(SqliteStoreTest, RefusesADamagedDatabase) {
@@ -220,7 +237,8 @@ TEST_F(SqliteStoreTest, RefusesADamagedDatabase) {
 }
 
 TEST_F(SqliteStoreTest, SaysWhereItCannotOpen) {
-  EXPECT_THAT(OpenSqlite("/proc/nowhere/data/sless.db", clock_), IsError(Code::kUnavailable, HasSubstr("/proc/nowhere/data/sless.db")));
+  EXPECT_THAT(OpenSqlite("/proc/nowhere/data/sless.db", clock_),
+              IsError(Code::kUnavailable, HasSubstr("/proc/nowhere/data/sless.db")));
 }
 
 // Runs in the child: creates and updates objects for ever and reports each acknowledged write.
@@ -256,7 +274,8 @@ TEST_F(SqliteStoreTest, KillLosesNothingThatWasAcknowledged) {
     // Kill in the middle of a write: after some acknowledgements, at no special moment.
     char buffer[4096];
     size_t seen = 0;
-    for (ssize_t n; seen < 200 && (n = ::read(ends[0], buffer, sizeof buffer)) > 0; seen += static_cast<size_t>(n)) {
+    for (ssize_t n; seen < 200 && (n = ::read(ends[0], buffer, sizeof buffer)) > 0;
+         seen += static_cast<size_t>(n)) {
       acknowledged.append(buffer, static_cast<size_t>(n));
     }
     std::this_thread::sleep_for(std::chrono::microseconds(300 * round));
@@ -264,13 +283,15 @@ TEST_F(SqliteStoreTest, KillLosesNothingThatWasAcknowledged) {
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status)) << "the child ended by itself with " << WEXITSTATUS(status);
-    for (ssize_t n; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;) acknowledged.append(buffer, static_cast<size_t>(n));
+    for (ssize_t n; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+      acknowledged.append(buffer, static_cast<size_t>(n));
     ::close(ends[0]);
 
     auto store = Open();
     ASSERT_TRUE(store);
     size_t count = 0;
-    for (size_t start = 0, end; (end = acknowledged.find('\n', start)) != std::string::npos; start = end + 1, ++count) {
+    for (size_t start = 0, end; (end = acknowledged.find('\n', start)) != std::string::npos;
+         start = end + 1, ++count) {
       const auto read = store->Get({"Run", "x", acknowledged.substr(start, end - start)});
       ASSERT_THAT(read, IsOk());
       ASSERT_EQ(read->status_json, "\"done\"");
@@ -288,8 +309,11 @@ TEST_F(SqliteStoreTest, AGetTakesMicroseconds) {
   }
   constexpr int kGets = 2000;
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < kGets; ++i) ASSERT_TRUE(store->Get({"Job", "x", "name" + std::to_string(i % 200)}).has_value());
-  const auto each = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / kGets;
+  for (int i = 0; i < kGets; ++i)
+    ASSERT_TRUE(store->Get({"Job", "x", "name" + std::to_string(i % 200)}).has_value());
+  const auto each =
+      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() /
+      kGets;
   RecordProperty("microseconds", std::to_string(each));
   std::printf("Get: %.1f us each\n", each);
   EXPECT_LT(each, 1000);  // a wide bound: this build has sanitizers and the machine is shared

@@ -20,7 +20,8 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ObjectStoreConformance);
 
 std::vector<StoreFactory> StoreDriver(StoreFactory make) { return {std::move(make)}; }
 
-StoredObject ObjectStoreConformance::Make(const std::string& kind, const std::string& ns, const std::string& name) {
+StoredObject ObjectStoreConformance::Make(const std::string& kind, const std::string& ns,
+                                          const std::string& name) {
   StoredObject object;
   object.key = {kind, ns, name};
   object.metadata.annotations["note"] = "ä \"quoted\"";
@@ -29,7 +30,8 @@ StoredObject ObjectStoreConformance::Make(const std::string& kind, const std::st
   return object;
 }
 
-StoredObject ObjectStoreConformance::MustCreate(const std::string& kind, const std::string& ns, const std::string& name) {
+StoredObject ObjectStoreConformance::MustCreate(const std::string& kind, const std::string& ns,
+                                                const std::string& name) {
   auto created = store_->Create(Make(kind, ns, name));
   EXPECT_THAT(created, IsOk());
   return created.value_or(StoredObject());
@@ -76,7 +78,8 @@ TEST_P(ObjectStoreConformance, CreateSetsWhatTheServerSets) {
 
 TEST_P(ObjectStoreConformance, CreateRefusesASecondOneOfTheName) {
   MustCreate("Function", "default", "hello");
-  EXPECT_THAT(store_->Create(Make("Function", "default", "hello")), IsError(Code::kAlreadyExists, HasSubstr("Function default/hello")));
+  EXPECT_THAT(store_->Create(Make("Function", "default", "hello")),
+              IsError(Code::kAlreadyExists, HasSubstr("Function default/hello")));
   EXPECT_THAT(store_->Create(Make("Function", "other", "hello")), IsOk());
   EXPECT_THAT(store_->Create(Make("Trigger", "default", "hello")), IsOk());
 }
@@ -90,14 +93,18 @@ TEST_P(ObjectStoreConformance, CreateRefusesBrokenKeys) {
                                                      {"K", "a", std::string("b\0c", 3)},
                                                      {"K", "a", "b\nc"},
                                                      {"K", "a", std::string(254, 'x')}}) {
-    EXPECT_THAT(store_->Create(Make(key.kind, key.ns, key.name)), IsError(Code::kInvalidArgument, _)) << key.ToString();
+    EXPECT_THAT(store_->Create(Make(key.kind, key.ns, key.name)),
+                IsError(Code::kInvalidArgument, _))
+        << key.ToString();
   }
   EXPECT_THAT(store_->Create(Make("K", "a", std::string(253, 'x'))), IsOk());
 }
 
 TEST_P(ObjectStoreConformance, GetAndDeleteOfNothingAreNotFound) {
-  EXPECT_THAT(store_->Get({"Function", "default", "none"}), IsError(Code::kNotFound, HasSubstr("Function default/none")));
-  EXPECT_THAT(store_->Delete({"Function", "default", "none"}, std::nullopt), IsError(Code::kNotFound, _));
+  EXPECT_THAT(store_->Get({"Function", "default", "none"}),
+              IsError(Code::kNotFound, HasSubstr("Function default/none")));
+  EXPECT_THAT(store_->Delete({"Function", "default", "none"}, std::nullopt),
+              IsError(Code::kNotFound, _));
   EXPECT_THAT(store_->Update(Make("Function", "default", "none")), IsError(Code::kNotFound, _));
 }
 
@@ -198,8 +205,12 @@ TEST_P(ObjectStoreConformance, DeleteChecksTheVersion) {
 }
 
 TEST_P(ObjectStoreConformance, ListIsOrderedFilteredAndPaged) {
-  for (const auto& [ns, name] : std::vector<std::pair<std::string, std::string>>{
-           {"b", "one"}, {"a", "two"}, {"a", "one"}, {"a-b", "one"}, {"a", "one-more"}, {"a", "one.1"}}) {
+  for (const auto& [ns, name] : std::vector<std::pair<std::string, std::string>>{{"b", "one"},
+                                                                                 {"a", "two"},
+                                                                                 {"a", "one"},
+                                                                                 {"a-b", "one"},
+                                                                                 {"a", "one-more"},
+                                                                                 {"a", "one.1"}}) {
     MustCreate("Run", ns, name);
   }
   MustCreate("Function", "a", "one");
@@ -222,12 +233,15 @@ TEST_P(ObjectStoreConformance, ListGoesOnAfterAnItemThatIsGone) {
 }
 
 TEST_P(ObjectStoreConformance, ListRefusesWhatItCannotMean) {
-  EXPECT_THAT(store_->List({"Job", "", "", 0, ""}), IsError(Code::kInvalidArgument, HasSubstr("1 to 1000")));
+  EXPECT_THAT(store_->List({"Job", "", "", 0, ""}),
+              IsError(Code::kInvalidArgument, HasSubstr("1 to 1000")));
   EXPECT_THAT(store_->List({"Job", "", "", 1001, ""}), IsError(Code::kInvalidArgument, _));
   EXPECT_THAT(store_->List({"Job", "", "", 1000, ""}), IsOk());
   EXPECT_THAT(store_->List({"", "", "", 10, ""}), IsError(Code::kInvalidArgument, _));
   for (const char* token : {"x", "a/b/c", "/", "a/", "/b", "' OR 1=1"}) {
-    EXPECT_THAT(store_->List({"Job", "", "", 10, token}), IsError(Code::kInvalidArgument, HasSubstr("continue"))) << token;
+    EXPECT_THAT(store_->List({"Job", "", "", 10, token}),
+                IsError(Code::kInvalidArgument, HasSubstr("continue")))
+        << token;
   }
   EXPECT_THAT(store_->List({"Job", "mine", "", 10, "other/x"}), IsError(Code::kInvalidArgument, _));
 }
@@ -301,7 +315,8 @@ TEST_P(ObjectStoreConformance, OneOfManyWritersWinsEachVersion) {
   object.spec_json = "0";
   object = *store_->Update(object);
   std::vector<int64_t> revisions;
-  const auto subscription = store_->Subscribe([&](const Change& change) { revisions.push_back(change.revision); });
+  const auto subscription =
+      store_->Subscribe([&](const Change& change) { revisions.push_back(change.revision); });
   constexpr int kThreads = 6, kEach = 20;
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
@@ -311,8 +326,10 @@ TEST_P(ObjectStoreConformance, OneOfManyWritersWinsEachVersion) {
         ASSERT_THAT(current, IsOk());
         current->spec_json = std::to_string(std::stoi(current->spec_json) + 1);
         const auto written = store_->Update(*current);
-        if (written) ++done;
-        else ASSERT_EQ(written.error().code, Code::kAborted);
+        if (written)
+          ++done;
+        else
+          ASSERT_EQ(written.error().code, Code::kAborted);
       }
     });
   }
@@ -329,8 +346,10 @@ TEST_P(ObjectStoreConformance, OneOfManyCreatorsWins) {
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&] {
       const auto result = store_->Create(Make("Run", "x", "job.1"));
-      if (result) ++created;
-      else if (result.error().code == Code::kAlreadyExists) ++existed;
+      if (result)
+        ++created;
+      else if (result.error().code == Code::kAlreadyExists)
+        ++existed;
     });
   }
   for (auto& thread : threads) thread.join();

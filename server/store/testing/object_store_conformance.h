@@ -1,7 +1,8 @@
 #pragma once
 
 // What every ObjectStore does. A driver's test includes this and writes
-//   INSTANTIATE_TEST_SUITE_P(Memory, ObjectStoreConformance, testing::ValuesIn(StoreDriver(MakeX)));
+//   INSTANTIATE_TEST_SUITE_P(Memory, ObjectStoreConformance,
+//   testing::ValuesIn(StoreDriver(MakeX)));
 
 #include <gtest/gtest.h>
 
