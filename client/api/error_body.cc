@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -85,6 +86,18 @@ base::Error ErrorFromBody(int http_status, std::string_view body) {
                       ? fmt::format("HTTP status {} with an empty body", http_status)
                       : fmt::format("HTTP status {}: {}", http_status, base::Truncate(shown, 200));
   return error;
+}
+
+Failure FailureOf(const base::Error& error) {
+  constexpr size_t kMaxTail = 30;
+  Failure failure;
+  failure.reason = error.reason.empty() ? std::string(base::CodeName(error.code)) : error.reason;
+  failure.message = error.message;
+  failure.file = error.source.file;
+  failure.line = error.source.line;
+  const auto& tail = error.source.log_tail;
+  failure.log_tail.assign(tail.end() - std::min(tail.size(), kMaxTail), tail.end());
+  return failure;
 }
 
 }  // namespace sless::api

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "client/api/object.h"
 #include "client/base/result.h"
 
 namespace sless::api {
@@ -16,5 +17,8 @@ std::string ErrorBody(const base::Error& error);
 /// Reads an error answer. A body that is not ours (a proxy's page) gives a code chosen by
 /// `http_status` and a message that shows its first 200 characters.
 base::Error ErrorFromBody(int http_status, std::string_view body);
+/// What a status keeps of an error: the code's name where it has no reason, the last 30 lines of
+/// its log.
+Failure FailureOf(const base::Error& error);
 
 }  // namespace sless::api

@@ -24,15 +24,6 @@ enum class Unknown { kError, kIgnore };
 
 namespace fields_internal {
 
-template <class T>
-struct IsOptional : std::false_type {};
-template <class T>
-struct IsOptional<std::optional<T>> : std::true_type {};
-template <class T>
-struct IsVector : std::false_type {};
-template <class T>
-struct IsVector<std::vector<T>> : std::true_type {};
-
 class Writer {
  public:
   template <class T>

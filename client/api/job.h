@@ -85,8 +85,8 @@ struct RunSpec {
 struct RunStatus {
   std::string phase = "Pending";  ///< Pending | Running | Succeeded | Failed
   int64_t attempt = 0;            ///< attempts begun
-  std::string
-      server;  ///< id of the slessd process that runs it; another id means it was interrupted
+  /// id of the slessd process that runs it; another id means it was interrupted
+  std::string server;
   std::string request_id;  ///< of the last attempt; log lines carry it
   std::string result_json;
   std::optional<Failure> failure;

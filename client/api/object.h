@@ -8,8 +8,10 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace sless::api {
@@ -23,6 +25,16 @@ struct Doc {
   int64_t max = INT64_MAX;
   bool sensitive = false;
 };
+
+/// What kind of member a visitor has before it.
+template <class T>
+struct IsOptional : std::false_type {};
+template <class T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+template <class T>
+struct IsVector : std::false_type {};
+template <class T>
+struct IsVector<std::vector<T>> : std::true_type {};
 
 /// Names one object. `ns` and `name` are DNS labels (RFC 1123, 1 to 63 characters) for the public
 /// kinds.
@@ -70,10 +82,13 @@ struct Metadata {
 /// create never needs hand work.
 inline constexpr std::string_view kCreatingAnnotation = "sless.dev/creating";
 
+/// Annotation that names the create which made the object or took it over last. A delete on behalf
+/// of an earlier create leaves the object alone (docs/decisions/0016).
+inline constexpr std::string_view kOwnerAnnotation = "sless.dev/owner";
+
 /// Why something failed, and where in the user's code.
 struct Failure {
-  std::string
-      reason;  ///< BuildFailed, StartFailed, SourceMissing, Timeout, HandlerError, Interrupted, …
+  std::string reason;  ///< BuildFailed, StartFailed, SourceMissing, Timeout, …
   std::string message;
   std::string file;                   ///< relative to the function's root
   int64_t line = 0;                   ///< 1-based, 0 if not known

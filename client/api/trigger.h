@@ -67,8 +67,8 @@ struct TriggerStatus {
   std::optional<Failure> failure;
   std::string url;                     ///< http: absolute; cron: ""
   std::vector<std::string> next_runs;  ///< cron: the next five fires, RFC 3339
-  std::string
-      last_fire;        ///< cron: RFC 3339 of the last planned time that was looked at, "" if none
+  /// cron: RFC 3339 of the last planned time that was looked at, "" if none
+  std::string last_fire;
   int64_t skipped = 0;  ///< cron: fires skipped by overlap or misfire
 
   template <class Self, class Visitor>

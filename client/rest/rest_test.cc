@@ -239,10 +239,17 @@ TEST_F(Client, CreateTakesOverWhatWasInterrupted) {
       nlohmann::json::parse(requests[0].body)["metadata"]["annotations"]["sless.dev/creating"],
       "true");
   EXPECT_EQ(requests[2].headers.Get("If-Match"), "\"7\"");
+  const auto owner = [&](size_t i) {
+    return nlohmann::json::parse(requests[i].body)["metadata"]["annotations"]["sless.dev/owner"];
+  };
+  EXPECT_TRUE(owner(0).is_string());
+  EXPECT_EQ(owner(2), owner(0));
 }
 
 TEST_F(Client, CreateTakesOverTheSameSpecAndNothingElse) {
-  server_.On("PUT", kPath, {Refusal(Code::kAlreadyExists, "exists")});
+  server_.On("PUT", kPath,
+             {Refusal(Code::kAlreadyExists, "exists"), Holding(MakeFunction()),
+              Refusal(Code::kAlreadyExists, "exists")});
   server_.On("GET", kPath, {Holding(MakeFunction())});
   EXPECT_THAT(client_->Create(MakeFunction()), IsOk());
   EXPECT_THAT(client_->Create(MakeFunction(512)),

@@ -185,7 +185,9 @@ base::Status SlessClient::Delete(const Name& name, const Call& call) {
 template <class T>
 Result<T> SlessClient::Create(T object, const Call& call) {
   const Name name{object.metadata.ns, object.metadata.name};
+  const auto owner = base::RandomHex(16);
   object.metadata.annotations[std::string(kCreating)] = "true";
+  object.metadata.annotations[std::string(api::kOwnerAnnotation)] = owner;
   for (int round = 0;; ++round) {
     auto created = Put(object, PutMode::kCreateOnly, call);
     const bool conflict = !created && (created.error().code == Code::kAlreadyExists ||
@@ -198,9 +200,10 @@ Result<T> SlessClient::Create(T object, const Call& call) {
       RETURN_IF_ERROR(WaitGone<T>(name, call));
       continue;
     }
-    const bool interrupted = there->metadata.annotations.contains(std::string(kCreating));
-    if (there->spec == object.spec) return there;
-    if (!interrupted) {
+    const auto& notes = there->metadata.annotations;
+    const auto by = notes.find(std::string(api::kOwnerAnnotation));
+    if (by != notes.end() && by->second == owner) return there;  // ours: the answer was lost
+    if (!notes.contains(std::string(kCreating)) && there->spec != object.spec) {
       return base::Err(
           Code::kAlreadyExists,
           fmt::format("{} {}/{} already exists and was not created by this configuration; import "

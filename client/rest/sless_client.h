@@ -18,8 +18,8 @@
 namespace sless::rest {
 
 struct ClientOptions {
-  std::string
-      endpoint;  ///< "https://host:port", "http://…" or "http+unix://…"; a path is put before /v1
+  /// "https://host:port", "http://…" or "http+unix://…"; a path is put before /v1
+  std::string endpoint;
   base::Secret token;
   std::string ca_file;  ///< "": the system's CAs
   std::chrono::milliseconds request_timeout{
@@ -105,9 +105,10 @@ class SlessClient {
   template <class T>
   base::Result<T> WaitReady(const Name& name, int64_t generation, const Call& call);
 
-  /// Create that survives interruption: writes the object with the annotation sless.dev/creating.
-  /// One that is there already is taken over if it has that annotation or the same spec; otherwise
-  /// kAlreadyExists says how to go on.
+  /// Create that survives interruption: writes the object with the annotations sless.dev/creating
+  /// and sless.dev/owner, a new name of this create. One that is there already is taken over, with
+  /// the new owner, if it has the former or the same spec; otherwise kAlreadyExists says how to go
+  /// on.
   template <class T>
   base::Result<T> Create(T object, const Call& call = {});
   /// Ends Create: removes the annotation.

@@ -175,4 +175,22 @@ bool Pause(std::chrono::milliseconds time, const rest::Call& call, const base::C
   return !call.stop.stop_requested() && !call.deadline.Passed(clock);
 }
 
+void KeepOwner(framework::PrivateData& data, const api::Metadata& metadata) {
+  const auto owner = metadata.annotations.find(std::string(api::kOwnerAnnotation));
+  if (owner != metadata.annotations.end()) data.Set(std::string(kOwnerKey), owner->second);
+}
+
+bool IsOwned(const std::string& owner, const api::Metadata& metadata, const std::string& what,
+             framework::Diagnostics& diagnostics) {
+  const auto now = metadata.annotations.find(std::string(api::kOwnerAnnotation));
+  if (now == metadata.annotations.end() || now->second == owner) return true;
+  diagnostics.AddWarning(
+      cty::Path("name"), "Not deleted",
+      fmt::format("The {} was taken over by another create since: by its own replacement, where "
+                  "create_before_destroy is set, or by another configuration. It stays. To have it "
+                  "made anew, leave create_before_destroy out: one name can have one object only.",
+                  what));
+  return false;
+}
+
 }  // namespace sless::resources

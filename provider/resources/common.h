@@ -73,6 +73,9 @@ base::Result<T> Replace(Objects<T>& objects, const rest::Name& name, const typen
   }
 }
 
+/// Key of the private data.
+inline constexpr std::string_view kOwnerKey = "owner";
+
 /// Takes the mark of an unfinished create away. The object is there and well, so a failure is a
 /// warning: the next change of it takes the mark away too.
 template <class T>
@@ -88,9 +91,25 @@ void EndCreate(Objects<T>& objects, std::string_view kind, const rest::Name& nam
           ". Until its next change another configuration could take it over.");
 }
 
-/// Asks for the deletion and waits until the object is gone; one that is gone already is success.
+/// Keeps, of an object that a create wrote, who its owner is.
+void KeepOwner(framework::PrivateData& data, const api::Metadata& metadata);
+/// False, with a warning, where another create has taken the object over since: what the state
+/// speaks of is not there any more. `owner` is what KeepOwner kept.
+bool IsOwned(const std::string& owner, const api::Metadata& metadata, const std::string& what,
+             framework::Diagnostics& diagnostics);
+
+/// Asks for the deletion and waits until the object is gone; one that is gone already is success,
+/// and so is one that another create has taken over.
 template <class T>
-base::Status Remove(Objects<T>& objects, const rest::Name& name, const rest::Call& call) {
+base::Status Remove(Objects<T>& objects, std::string_view kind, const rest::Name& name,
+                    const rest::Call& call, framework::StateResponse& response) {
+  if (const auto owner = response.private_data.Get(kOwnerKey)) {
+    const auto there = objects.Get(name, call);
+    if (!there)
+      return there.error().code == base::Code::kNotFound ? base::Ok() : base::Err(there.error());
+    if (!IsOwned(*owner, there->metadata, Describe(kind, name), response.diagnostics))
+      return base::Ok();
+  }
   const auto asked = objects.Delete(name, call);
   if (!asked && asked.error().code != base::Code::kNotFound) return asked;
   return objects.WaitGone(name, call);

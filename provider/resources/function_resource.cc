@@ -160,6 +160,7 @@ void FunctionResource::Create(const framework::ChangeRequest& request,
     change.Fail(written.error(), "create");
     return;
   }
+  KeepOwner(response.private_data, written->metadata);
   KeepState(change, *written);
   api::Function ready;
   if (!Await(change, *written, "create", ready)) return;
@@ -218,8 +219,8 @@ void FunctionResource::Delete(const framework::ChangeRequest& request,
   if (backend == nullptr) return;
   const auto name = NameOf(request.prior);
   const auto timeout = framework::TimeoutOf(request.prior, "delete", seconds(120));
-  const auto gone = Remove(backend->Functions(), name,
-                           {request.context.DeadlineIn(timeout), request.context.stop});
+  const rest::Call call{request.context.DeadlineIn(timeout), request.context.stop};
+  const auto gone = Remove(backend->Functions(), kKind, name, call, response);
   if (!gone) AddError(response.diagnostics, gone.error(), "delete " + Describe(kKind, name), {});
 }
 

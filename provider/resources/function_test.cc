@@ -63,7 +63,8 @@ TEST_F(FunctionTest, LivesFromCreateToDestroy) {
   EXPECT_EQ(driver.state().Get("phase"), Value::String("Ready"));
   EXPECT_EQ(driver.state().Get("revision"), Value::Int(1));
   EXPECT_EQ(driver.state().Get("source_hash"), plan.planned.Get("source_hash"));
-  EXPECT_TRUE(world.backend.Functions().Look(kId).metadata.annotations.empty())
+  EXPECT_FALSE(world.backend.Functions().Look(kId).metadata.annotations.contains(
+      std::string(api::kCreatingAnnotation)))
       << "the mark of the create is gone";
 
   world.Write("src/handler.py", std::string(kHandler) + "# edited\n");
@@ -283,6 +284,21 @@ TEST_F(FunctionTest, GoneOutsideIsCreatedAgainAndDeletedTwiceIsFine) {
   Settle(driver, Config());
   world.backend.Functions().Erase(kId);
   EXPECT_TRUE(driver.Destroy().Ok());
+}
+
+// As with create_before_destroy: the replacement's create finds its own predecessor.
+TEST_F(FunctionTest, DestroyLeavesWhatAnotherCreateTookOver) {
+  auto driver = world.Driver(kType);
+  Settle(driver, Config());
+  auto second = world.Driver(kType);
+  Settle(second, Config());
+  const auto left = driver.Destroy();
+  EXPECT_TRUE(left.Ok()) << left.Problems();
+  ASSERT_EQ(left.diagnostics.size(), 1u);
+  EXPECT_NE(left.diagnostics.ToString().find("taken over by another create"), std::string::npos);
+  EXPECT_TRUE(world.backend.Functions().Has(kId));
+  EXPECT_TRUE(second.Destroy().Ok());
+  EXPECT_FALSE(world.backend.Functions().Has(kId));
 }
 
 TEST_F(FunctionTest, ForbiddenReadIsAnErrorAndKeepsTheState) {

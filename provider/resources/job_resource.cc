@@ -178,6 +178,7 @@ void JobResource::Create(const framework::ChangeRequest& request,
     AddError(response.diagnostics, written.error(), "create " + Describe(kKind, name), Fields());
     return;
   }
+  KeepOwner(response.private_data, written->metadata);
   Finish(*backend, *written, "create", request, response);
   ClearMarks(response.private_data);
   if (!response.diagnostics.HasError())
@@ -225,7 +226,7 @@ void JobResource::Delete(const framework::ChangeRequest& request,
   const bool stays =
       !IsWanted(response.private_data) && Makes(response.private_data, name.ns + "/" + name.name);
   const auto done = stays ? LeaveForCreate(*backend, name, Brief(request.context))
-                          : Remove(backend->Jobs(), name, Brief(request.context));
+                          : Remove(backend->Jobs(), kKind, name, Brief(request.context), response);
   if (!done)
     AddError(response.diagnostics, done.error(), "delete " + Describe(kKind, name), Fields());
 }

@@ -168,7 +168,8 @@ TEST_F(JobTest, AFailedFirstRunIsTriedAgainUnderTheSameRunId) {
   Settle(driver, config);
   EXPECT_EQ(driver.state().Get("attempts"), Value::Int(3));
   EXPECT_FALSE(driver.tainted());
-  EXPECT_TRUE(world.backend.Jobs().Look(kId).metadata.annotations.empty());
+  EXPECT_FALSE(world.backend.Jobs().Look(kId).metadata.annotations.contains(
+      std::string(api::kCreatingAnnotation)));
 }
 
 TEST_F(JobTest, ATimeoutLeavesTheRunAndTheNextApplyWaitsForIt) {

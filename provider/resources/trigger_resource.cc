@@ -187,6 +187,7 @@ void TriggerResource::Create(const framework::ChangeRequest& request,
     AddError(response.diagnostics, written.error(), "create " + Describe(kKind, name), Fields());
     return;
   }
+  KeepOwner(response.private_data, written->metadata);
   Finish(*backend, *written, "create", request, call, response);
   if (!response.diagnostics.HasError())
     EndCreate(backend->Triggers(), kKind, name, call, response.diagnostics);
@@ -234,8 +235,8 @@ void TriggerResource::Delete(const framework::ChangeRequest& request,
   auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
   if (backend == nullptr) return;
   const auto name = NameOf(request.prior);
-  const auto gone = Remove(backend->Triggers(), name,
-                           {request.context.DeadlineIn(kDeadline), request.context.stop});
+  const rest::Call call{request.context.DeadlineIn(kDeadline), request.context.stop};
+  const auto gone = Remove(backend->Triggers(), kKind, name, call, response);
   if (!gone)
     AddError(response.diagnostics, gone.error(), "delete " + Describe(kKind, name), Fields());
 }

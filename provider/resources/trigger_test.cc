@@ -58,7 +58,8 @@ TEST_F(TriggerTest, TheUrlIsKnownInThePlan) {
   }
   EXPECT_EQ(world.backend.Triggers().Look(kId).spec.http->methods,
             (std::vector<std::string>{"GET", "POST"}));
-  EXPECT_TRUE(world.backend.Triggers().Look(kId).metadata.annotations.empty());
+  EXPECT_FALSE(world.backend.Triggers().Look(kId).metadata.annotations.contains(
+      std::string(api::kCreatingAnnotation)));
 }
 
 TEST_F(TriggerTest, ASlashAtTheEndOfTheServersUrlDoesNotCount) {

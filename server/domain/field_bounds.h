@@ -31,15 +31,6 @@ class BoundsVisitor {
 
  private:
   template <class T>
-  struct IsOptional : std::false_type {};
-  template <class T>
-  struct IsOptional<std::optional<T>> : std::true_type {};
-  template <class T>
-  struct IsVector : std::false_type {};
-  template <class T>
-  struct IsVector<std::vector<T>> : std::true_type {};
-
-  template <class T>
   static base::Status Check(const std::string& path, const T& value, const api::Doc& doc) {
     if constexpr (std::is_same_v<T, std::string>) {
       return CheckText(path, value, doc);
@@ -47,9 +38,9 @@ class BoundsVisitor {
       return CheckNumber(path, value, doc);
     } else if constexpr (std::is_arithmetic_v<T>) {
       return base::Ok();
-    } else if constexpr (IsOptional<T>::value) {
+    } else if constexpr (api::IsOptional<T>::value) {
       return value ? Check(path, *value, doc) : base::Ok();
-    } else if constexpr (IsVector<T>::value) {
+    } else if constexpr (api::IsVector<T>::value) {
       for (size_t i = 0; i < value.size(); ++i)
         RETURN_IF_ERROR(Check(fmt::format("{}/{}", path, i), value[i], doc));
       return base::Ok();

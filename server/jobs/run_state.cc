@@ -2,25 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "client/api/error_body.h"
 #include "client/base/strings.h"
 
 namespace sless::jobs {
 namespace {
-
-constexpr size_t kMaxTail = 30;
-
-api::Failure ToFailure(const base::Error& error) {
-  api::Failure failure;
-  failure.reason = error.reason.empty() ? std::string(base::CodeName(error.code)) : error.reason;
-  failure.message = error.message;
-  failure.file = error.source.file;
-  failure.line = error.source.line;
-  failure.log_tail = error.source.log_tail;
-  if (failure.log_tail.size() > kMaxTail) {
-    failure.log_tail.erase(failure.log_tail.begin(), failure.log_tail.end() - kMaxTail);
-  }
-  return failure;
-}
 
 void FailAttempt(api::Run& run, api::Failure failure, base::TimePoint now) {
   auto& status = run.status;
@@ -67,14 +53,13 @@ void MarkNotBegun(api::Run& run) {
 
 void MarkFinished(api::Run& run, const base::Result<gateway::EventResult>& outcome,
                   base::TimePoint now) {
-  if (!outcome) return FailAttempt(run, ToFailure(outcome.error()), now);
+  if (!outcome) return FailAttempt(run, api::FailureOf(outcome.error()), now);
   if (outcome->result_json.size() > kMaxResultBytes) {
     api::Failure failure;
     failure.reason = "ResultTooLarge";
     failure.message = fmt::format(
         "the handler returned {} bytes of JSON, at most {} are kept; store large results elsewhere "
-        "and "
-        "return where they are",
+        "and return where they are",
         outcome->result_json.size(), kMaxResultBytes);
     failure.log_tail = outcome->log_tail;
     return MarkFailed(run, std::move(failure), false, now);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "client/api/error_body.h"
 #include "client/base/strings.h"
 #include "server/domain/function_lifecycle.h"
 #include "server/store/typed.h"
@@ -12,16 +13,6 @@ namespace sless::reconcile {
 namespace {
 
 using std::chrono::milliseconds;
-
-api::Failure ToFailure(const base::Error& error) {
-  api::Failure failure;
-  failure.reason = error.reason.empty() ? std::string(base::CodeName(error.code)) : error.reason;
-  failure.message = error.message;
-  failure.file = error.source.file;
-  failure.line = error.source.line;
-  failure.log_tail = error.source.log_tail;
-  return failure;
-}
 
 /// Errors that say nothing about the user's function: the same may well work later.
 bool Transient(base::Code code) {
@@ -338,7 +329,7 @@ base::Result<Next> FunctionReconciler::Build(View& view, const Revision& revisio
   deps_.builds.Forget(view.ns(), view.name());
   const auto& error = outcome->error();
   if (Transient(error.code)) return TryAgain(view, "Building", error);
-  return Fail(view, revision, ToFailure(error));
+  return Fail(view, revision, api::FailureOf(error));
 }
 
 base::Result<Next> FunctionReconciler::Prepare(View& view, const Revision& revision) {
@@ -362,7 +353,7 @@ base::Result<Next> FunctionReconciler::Prepare(View& view, const Revision& revis
   if (!prepared) {
     if (Transient(prepared.error().code) && !late)
       return TryAgain(view, "Deploying", prepared.error());
-    return Fail(view, revision, ToFailure(prepared.error()));
+    return Fail(view, revision, api::FailureOf(prepared.error()));
   }
   if (prepared->readiness == gateway::Readiness::kFailed) {
     return Fail(view, revision,

@@ -66,6 +66,33 @@ class Life(Case):
         self.ws.destroy()
 
 
+class CreateBeforeDestroy(Case):
+    def test_a_replacement_under_the_same_name_stays(self):
+        first = "lifecycle { create_before_destroy = true }"
+        self.ws.write("fn/handler.py", PY)
+        self.ws.config(function(first) + HTTP.replace("type     =", first + "\n  type     =") + '''
+            resource "sless_job" "j" {
+              name     = "j1"
+              function = sless_function.f.name
+              run_id   = 1
+              lifecycle { create_before_destroy = true }
+            }
+        ''')
+        self.ws.apply()
+        done = self.ws.apply("-replace=sless_function.f", "-replace=sless_trigger.t", "-replace=sless_job.j")
+        self.assert_says(done, "The function", "was taken over by another create since", "It stays")
+        self.assertEqual("one", self.plane.call(f"{self.ns}/f1").json()["answer"])
+        self.assertEqual("Succeeded", self.plane.object("jobs", self.ns, "j1")["status"]["phase"])
+        self.assert_plan_empty()
+        self.ws.ok("taint", "sless_job.j")
+        self.ws.apply()
+        self.assertEqual(1, len(self.plane.api(f"/v1/namespaces/{self.ns}/jobs/j1/runs").json()["items"]), "nothing ran again")
+        self.assert_plan_empty()
+        self.ws.destroy()
+        for kind, name in (("functions", "f1"), ("triggers", "f1"), ("jobs", "j1")):
+            self.assertIsNone(self.plane.object(kind, self.ns, name))
+
+
 class Attributes(Case):
     def test_each_attribute_alone(self):
         self.ws.write("fn/handler.py", PY + "\n\ndef other(event, context):\n    return 1\n")

@@ -213,6 +213,7 @@ base::Result<T> FakeObjects<T>::Create(T object, const rest::Call&) {
                it->first + " already exists; import it with `terraform import`");
   }
   object.metadata.annotations[std::string(api::kCreatingAnnotation)] = "true";
+  object.metadata.annotations[std::string(api::kOwnerAnnotation)] = std::to_string(++creates_);
   auto result = PutLocked(object, rest::PutMode::kAny);
   RETURN_IF_ERROR(backend_.Enter(kind_ + ".create", true));
   return result;

@@ -42,6 +42,7 @@ class FakeObjects final : public Objects<T> {
 
   FakeBackend& backend_;
   const std::string kind_;
+  int creates_ = 0;
   std::map<std::string, T> objects_;
 };
 
