@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,9 +19,10 @@
 #include "client/base/guarded.h"
 #include "client/base/json.h"
 #include "client/base/strings.h"
-#include "server/runner/frames.h"
 #include "server/runner/json_text.h"
 #include "server/runner/log_writer.h"
+#include "server/runner/worker_error.h"
+#include "server/runner/worker_link.h"
 
 namespace sless::runner {
 namespace {
@@ -33,6 +33,7 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 
 constexpr size_t kTail = 30;
+constexpr auto kLastWords = std::chrono::seconds(2);  // for the log of a replica that ends
 
 class EventFd {
  public:
@@ -71,44 +72,6 @@ int64_t OomKills(int fd) {
   text[n] = 0;
   const char* at = std::strstr(text, "oom_kill ");
   return at == nullptr ? 0 : std::strtoll(at + 9, nullptr, 10);
-}
-
-std::string Text(const json& object, const char* name) {
-  const auto it = object.find(name);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-int64_t Int(const json& object, const char* name) {
-  const auto it = object.find(name);
-  return it != object.end() && it->is_number_integer() ? it->get<int64_t>() : 0;
-}
-
-struct WorkerError {
-  base::SourceInfo source;
-  std::string message;
-  std::vector<std::string> trace;
-};
-
-WorkerError ReadError(const json& head) {
-  WorkerError out;
-  const auto it = head.find("error");
-  if (it == head.end() || !it->is_object()) {
-    out.message = "unknown error";
-    return out;
-  }
-  const std::string type = Text(*it, "type"), message = Text(*it, "message");
-  // These two are the workers' own and say all in words.
-  const bool bare = type.empty() || type == "EntrypointError" || type == "BadResult";
-  out.message = bare ? message : message.empty() ? type : type + ": " + message;
-  out.source.file = Text(*it, "file");
-  out.source.line = static_cast<int>(std::clamp<int64_t>(Int(*it, "line"), 0, INT32_MAX));
-  if (const auto trace = it->find("trace"); trace != it->end() && trace->is_array()) {
-    for (const auto& line : *trace) {
-      if (line.is_string() && out.trace.size() < 200)
-        out.trace.push_back(base::Truncate(line.get<std::string>(), kMaxLine));
-    }
-  }
-  return out;
 }
 
 }  // namespace
@@ -169,7 +132,7 @@ class Engine::Impl {
       Wait();
       for (auto& command : inbox_.With([](auto& inbox) { return std::exchange(inbox, {}); }))
         command();
-      if (worker_) ReadWorker();
+      if (worker_) ServeWorker();
       Timers();
       log_.Flush();
     }
@@ -178,7 +141,7 @@ class Engine::Impl {
         MakeError(Code::kInternal, "ReplicaDied", "the replica was stopped while the call ran");
     FailAll(stopped);
     RefuseWaiting();
-    log_.Flush();
+    log_.FlushAll(kLastWords);
     SetPhase(Phase::kEnded);
     ended_.Signal();
     // What is still submitted gets its refusal until we are destroyed.
@@ -192,18 +155,12 @@ class Engine::Impl {
   }
 
   void Wait() {
-    pollfd fds[5];
-    nfds_t count = 0;
-    fds[count++] = {wake_.fd(), POLLIN, 0};
-    if (worker_) {
-      fds[count++] = {worker_->end(), POLLIN, 0};
-      if (frames_open_)
-        fds[count++] = {worker_->frames(),
-                        static_cast<short>(POLLIN | (out_.empty() ? 0 : POLLOUT)), 0};
-      if (out_open_) fds[count++] = {worker_->out(), POLLIN, 0};
-      if (err_open_) fds[count++] = {worker_->err(), POLLIN, 0};
-    }
-    poll(fds, count, static_cast<int>(std::min<int64_t>(NextTimer().count(), 60'000)));
+    fds_.clear();
+    fds_.push_back({wake_.fd(), POLLIN, 0});
+    if (log_.Behind()) fds_.push_back({options_.log_fd, POLLOUT, 0});
+    if (worker_) worker_->AddTo(fds_, !log_.Behind());
+    poll(fds_.data(), fds_.size(),
+         static_cast<int>(std::min<int64_t>(NextTimer().count(), 60'000)));
     wake_.Clear();
   }
 
@@ -234,14 +191,16 @@ class Engine::Impl {
   // the worker
 
   void StartWorker() {
-    reader_ = {};
-    out_.clear();
-    out_lines_ = {}, err_lines_ = {};
-    frames_open_ = out_open_ = err_open_ = true;
     worker_ready_ = heap_exhausted_ = expected_exit_ = false;
-    broken_.clear();
     oom_before_ = OomKills(options_.oom_fd);
-    auto worker = WorkerProcess::Start(options_.worker);
+    auto worker =
+        WorkerLink::Start(options_.worker, {[this](const Frame& frame) { OnFrame(frame); },
+                                            [this](std::string_view stream, std::string_view line) {
+                                              if (line.find("JavaScript heap out of memory") !=
+                                                  std::string_view::npos)
+                                                heap_exhausted_ = true;
+                                              Line(stream, OnlyCall(), line);
+                                            }});
     if (!worker) return StartFailed(worker.error());
     worker_ = std::move(*worker);
   }
@@ -263,78 +222,17 @@ class Engine::Impl {
     SetPhase(Phase::kEnded);
   }
 
-  // Everything that the worker has sent until now: frames, pipes, its end.
-  void ReadWorker() {
-    WriteWorker();
-    ReadFrames();
-    ReadPipe(worker_->out(), out_open_, out_lines_, "stdout", 256 * 1024);
-    ReadPipe(worker_->err(), err_open_, err_lines_, "stderr", 256 * 1024);
-    if (!broken_.empty() && !expected_exit_) worker_->Kill();
+  void ServeWorker() {
+    worker_->Write();
+    // While the log's reader is behind nothing is read: a function that prints more than the server
+    // can take waits in its print, and only there.
+    if (!log_.Behind()) worker_->Read();
+    if (!worker_->broken().empty() && !expected_exit_) worker_->Kill();
     if (const auto exit = worker_->Reap()) OnWorkerExit(*exit);
   }
 
-  void WriteWorker() {
-    while (frames_open_ && !out_.empty()) {
-      const ssize_t n = send(worker_->frames(), out_.data(), std::min<size_t>(out_.size(), 1 << 20),
-                             MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return;  // full, or the worker ends: its exit tells
-      out_.erase(0, static_cast<size_t>(n));
-    }
-  }
-
   void SendFrame(const json& head, std::string_view payload = "") {
-    if (!worker_) return;
-    out_ += EncodeFrame(base::DumpJson(head), payload);
-    WriteWorker();
-  }
-
-  void ReadFrames(bool to_end = false) {
-    static thread_local char buffer[64 * 1024];
-    // Little per turn, so that a worker that floods us with short lines does not stop the clocks of
-    // the calls.
-    for (int turn = 0; frames_open_ && turn < (to_end ? 1024 : 4); ++turn) {
-      const ssize_t n = recv(worker_->frames(), buffer, sizeof buffer, MSG_DONTWAIT);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0 && errno == EAGAIN) return;
-      if (n <= 0) {
-        frames_open_ = false;
-        if (broken_.empty()) broken_ = "closed its channel to the runner";
-        return;
-      }
-      reader_.Feed({buffer, static_cast<size_t>(n)});
-      for (;;) {
-        auto frame = reader_.Next();
-        if (!frame) {
-          broken_ = "sent " + frame.error().message;
-          frames_open_ = false;
-          return;
-        }
-        if (!*frame) break;
-        OnFrame(**frame);
-      }
-    }
-  }
-
-  void ReadPipe(int fd, bool& open, LineSplitter& lines, const char* stream, size_t most) {
-    char buffer[16 * 1024];
-    const auto on_line = [&](std::string_view line) {
-      if (line.find("JavaScript heap out of memory") != std::string_view::npos)
-        heap_exhausted_ = true;
-      Line(stream, OnlyCall(), line);
-    };
-    for (size_t done = 0; open && done < most;) {
-      const ssize_t n = read(fd, buffer, sizeof buffer);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0 && errno == EAGAIN) return;
-      if (n <= 0) {
-        open = false;
-        lines.End(on_line);
-        return;
-      }
-      lines.Feed({buffer, static_cast<size_t>(n)}, on_line);
-      done += static_cast<size_t>(n);
-    }
+    if (worker_) worker_->Send(base::DumpJson(head), payload);
   }
 
   // Bytes from the pipes name no call; where there can be but one, they are its.
@@ -352,26 +250,26 @@ class Engine::Impl {
   void OnFrame(const Frame& frame) {
     const auto head = base::ParseJson(frame.head);
     if (!head || !head->is_object()) {
-      broken_ = "sent a frame whose head is no JSON object";
+      worker_->Break("sent a frame whose head is no JSON object");
       return;
     }
-    const std::string type = Text(*head, "type");
-    const auto it = calls_.find(Int(*head, "id"));
+    const std::string type = TextOf(*head, "type");
+    const auto it = calls_.find(IntOf(*head, "id"));
     Call* call = it == calls_.end() ? nullptr : it->second.get();
     if (type == "log") {
-      Line(Text(*head, "stream") == "stderr" ? "stderr" : "stdout", call, Text(*head, "line"));
+      Line(TextOf(*head, "stream") == "stderr" ? "stderr" : "stdout", call, TextOf(*head, "line"));
     } else if (type == "result" && call != nullptr) {
       OnResult(*call, frame.payload);
     } else if (type == "error" && call != nullptr) {
-      OnError(*call, ReadError(*head));
+      OnError(*call, ReadWorkerError(*head));
     } else if (type == "ready") {
       SendFrame({{"type", "ping"}, {"id", 1}});
     } else if (type == "pong") {
       OnReady();
     } else if (type == "ping") {
-      SendFrame({{"type", "pong"}, {"id", Int(*head, "id")}});
+      SendFrame({{"type", "pong"}, {"id", IntOf(*head, "id")}});
     } else if (type == "init_error") {
-      OnInitError(ReadError(*head));
+      OnInitError(ReadWorkerError(*head));
     }
     // An answer of a call that is over, or a word of a newer worker: nothing to do.
   }
@@ -401,14 +299,13 @@ class Engine::Impl {
       return "ended: the JavaScript heap is out of memory (" + limit + ")";
     }
     // Every process closes its channel when it ends; only one that was killed for it did so before.
-    return broken_.empty() || exit.signal != SIGKILL ? exit.Text() : broken_ + " and was killed";
+    const auto& broken = worker_->broken();
+    return broken.empty() || exit.signal != SIGKILL ? exit.Text() : broken + " and was killed";
   }
 
   void OnWorkerExit(const base::ExitStatus& exit) {
     const bool expected = expected_exit_;
-    ReadFrames(true);  // results that it sent before
-    ReadPipe(worker_->out(), out_open_, out_lines_, "stdout", 1 << 20);
-    ReadPipe(worker_->err(), err_open_, err_lines_, "stderr", 1 << 20);
+    worker_->ReadRest();  // results that it sent before
     const std::string cause = Cause(exit);
     worker_.reset();
     if (drain_until_) {
@@ -545,8 +442,7 @@ class Engine::Impl {
 
   void OnResult(Call& call, const std::string& payload) {
     // What the handler wrote to the pipes belongs before its answer.
-    ReadPipe(worker_->out(), out_open_, out_lines_, "stdout", 256 * 1024);
-    ReadPipe(worker_->err(), err_open_, err_lines_, "stderr", 256 * 1024);
+    worker_->ReadPipes();
     Outcome outcome;
     if (const auto valid = CheckJson(payload); valid) {
       outcome.result_json = payload;
@@ -559,8 +455,7 @@ class Engine::Impl {
 
   void OnError(Call& call, WorkerError error) {
     if (call.answered) return Finish(call, {});
-    ReadPipe(worker_->out(), out_open_, out_lines_, "stdout", 256 * 1024);
-    ReadPipe(worker_->err(), err_open_, err_lines_, "stderr", 256 * 1024);
+    worker_->ReadPipes();
     Outcome outcome;
     outcome.error =
         base::Error{Code::kFailedPrecondition, error.message, "", "HandlerError", error.source};
@@ -671,18 +566,14 @@ class Engine::Impl {
 
   // Only the engine's thread from here on.
   LogWriter log_;
-  std::unique_ptr<WorkerProcess> worker_;
-  FrameReader reader_;
-  std::string out_;
-  LineSplitter out_lines_, err_lines_;
-  bool frames_open_ = false, out_open_ = false, err_open_ = false;
+  std::unique_ptr<WorkerLink> worker_;
+  std::vector<pollfd> fds_;
   bool worker_ready_ = false;   // this worker
   bool was_ready_ = false;      // any worker
   bool expected_exit_ = false;  // we killed it, or it told why it ends
   bool replace_ = false;        // takes no more calls, is killed once it may be
   bool heap_exhausted_ = false, out_of_memory_ = false;
   std::optional<base::Error> init_error_;
-  std::string broken_;  // what was wrong with its frames
   int64_t oom_before_ = 0;
   std::map<int64_t, std::unique_ptr<Call>> calls_;
   std::deque<Waiting> waiting_;

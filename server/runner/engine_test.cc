@@ -239,6 +239,31 @@ TEST_F(EngineTest, AFloodOfLinesDoesNotStopTheClock) {
   EXPECT_LT(clock_.Steady() - begin, milliseconds(2500));
 }
 
+TEST_F(EngineTest, AStalledReaderOfTheLogStopsThePrintingAndNotTheClock) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  options_.log_fd = ends[1];
+  options_.timeout = milliseconds(500);
+  Python(
+      "def handle(event):\n  while event == 'flood': print('x' * 1000)\n  print('last')\n  return "
+      "1\n");
+  const auto begin = clock_.Steady();
+  EXPECT_EQ(Reason(Call("r1", R"("flood")")), "Timeout");
+  EXPECT_LT(clock_.Steady() - begin, milliseconds(1500));
+  std::string read_back;
+  std::thread reader([&] {
+    char buffer[4096];
+    for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;)
+      read_back.append(buffer, static_cast<size_t>(n));
+  });
+  EXPECT_EQ(Call("r2", "1").result_json, "1");
+  engine_.reset();
+  close(ends[1]);
+  reader.join();
+  close(ends[0]);
+  EXPECT_THAT(read_back, HasSubstr("\"m\":\"last\""));
+}
+
 TEST_F(EngineTest, OtherCallsEndBeforeAStuckWorkerIsReplaced) {
   options_.timeout = milliseconds(700);
   options_.concurrency = 3;

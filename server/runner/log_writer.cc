@@ -1,5 +1,7 @@
 #include "server/runner/log_writer.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +10,10 @@
 #include "client/base/strings.h"
 
 namespace sless::runner {
+
+LogWriter::LogWriter(int fd, const base::Clock& clock) : fd_(fd), clock_(clock) {
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
 
 void LogWriter::Write(std::string_view stream, std::string_view request_id, std::string_view line) {
   const nlohmann::ordered_json json{{"t", base::FormatTime(clock_.Now())},
@@ -24,10 +30,20 @@ void LogWriter::Flush() {
   while (done < pending_.size()) {
     const ssize_t n = write(fd_, pending_.data() + done, pending_.size() - done);
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno != EAGAIN) done = pending_.size();  // nobody reads
     if (n <= 0) break;
     done += static_cast<size_t>(n);
   }
-  pending_.clear();
+  pending_.erase(0, done);
+}
+
+void LogWriter::FlushAll(std::chrono::milliseconds most) {
+  const auto until = clock_.Steady() + most;
+  for (Flush(); !pending_.empty(); Flush()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock_.Steady()).count();
+    pollfd fd{fd_, POLLOUT, 0};
+    if (left <= 0 || poll(&fd, 1, static_cast<int>(left)) == 0) return;
+  }
 }
 
 }  // namespace sless::runner

@@ -2,6 +2,7 @@
 
 // The function's log: one JSON line each on the runner's stdout (docs/runner.md).
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -10,16 +11,22 @@
 namespace sless::runner {
 
 inline constexpr size_t kMaxLine = 16 * 1024;
+inline constexpr size_t kMostPending = 256 * 1024;
 
 /// Not thread-safe.
 class LogWriter {
  public:
-  LogWriter(int fd, const base::Clock& clock) : fd_(fd), clock_(clock) {}
-  /// `stream` is stdout, stderr or system. Held until Flush, or 64 KiB.
+  /// Makes `fd` non-blocking.
+  LogWriter(int fd, const base::Clock& clock);
+  /// `stream` is stdout, stderr or system. Held until Flush.
   void Write(std::string_view stream, std::string_view request_id, std::string_view line);
-  /// Blocks until the reader took it: a function that prints more than the server can keep up with
-  /// waits. A reader that has gone is no error, the runner ends soon.
+  /// Writes what the reader takes now; does not block. A reader that has gone is no error, the
+  /// runner ends soon.
   void Flush();
+  /// Waits for the reader, at most so long.
+  void FlushAll(std::chrono::milliseconds most);
+  /// The reader is so far behind that no more should be written.
+  bool Behind() const { return pending_.size() > kMostPending; }
 
  private:
   int fd_;
