@@ -196,6 +196,7 @@ void Activator::Remove(const std::string& ns, const std::string& name) {
                             "NoSuchFunction",
                             {}});
   }
+  deps_.metrics.Forget("function", function->Id());
   // The runners drain: calls that run end within the runtime's grace time.
   for (const auto& [number, pool] : pools) StopRevision(pool->key, pool->spec);
 }
@@ -357,13 +358,17 @@ http::Task<base::Result<Slot>> Activator::Acquire(boost::asio::any_io_executor e
   }
   if (cold) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    deps_.metrics
-        .Counters("sless_cold_starts_total", "Calls that waited for a first replica", {"function"})
-        .With({function->Id()})
-        .Add();
-    deps_.metrics.Histograms("sless_cold_start_wait_seconds", "How long they waited", {"function"})
-        .With({function->Id()})
-        .Observe(took.count());
+    function->Measure([&] {
+      deps_.metrics
+          .Counters("sless_cold_starts_total", "Calls that waited for a first replica",
+                    {"function"})
+          .With({function->Id()})
+          .Add();
+      deps_.metrics
+          .Histograms("sless_cold_start_wait_seconds", "How long they waited", {"function"})
+          .With({function->Id()})
+          .Observe(took.count());
+    });
   }
   if (waiter->error) co_return base::Err(std::move(*waiter->error));
   co_return Slot(this, function, waiter->pool, waiter->replica, waiter->endpoint);

@@ -65,7 +65,7 @@ http::Task<base::Result<EventResult>> GatewayImpl::CallEvent(boost::asio::any_io
   const Outgoing out{"POST", "/event", std::move(headers), call.event_json};
   auto attempt = co_await Send(executor, function, out, gone);
   const auto count = [&](std::string_view outcome) {
-    Count(function->Id(), call.source, outcome, began);
+    Count(*function, call.source, outcome, began);
   };
   if (!attempt) {
     count(attempt.error().reason.empty() ? base::CodeName(attempt.error().code)

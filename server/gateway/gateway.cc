@@ -35,11 +35,13 @@ void GatewayImpl::RegisterRoutes(http::Router& router) {
       [this](http::Exchange& exchange) { return ServeInvoke(exchange); }, options);
 }
 
-void GatewayImpl::Count(const std::string& function, std::string_view source,
-                        std::string_view outcome, std::chrono::steady_clock::time_point began) {
+void GatewayImpl::Count(FunctionState& function, std::string_view source, std::string_view outcome,
+                        std::chrono::steady_clock::time_point began) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  calls_.With({function, std::string(source), std::string(outcome)}).Add();
-  durations_.With({function}).Observe(took.count());
+  function.Measure([&] {
+    calls_.With({function.Id(), std::string(source), std::string(outcome)}).Add();
+    durations_.With({function.Id()}).Observe(took.count());
+  });
 }
 
 // While the server restores what it served before, a function that is not there yet is waited for.

@@ -55,7 +55,7 @@ class GatewayImpl final : public Gateway {
   // gateway.cc
   http::Task<std::shared_ptr<FunctionState>> FindOrWait(boost::asio::any_io_executor executor,
                                                         std::string ns, std::string name);
-  void Count(const std::string& function, std::string_view source, std::string_view outcome,
+  void Count(FunctionState& function, std::string_view source, std::string_view outcome,
              std::chrono::steady_clock::time_point began);
   // attempt.cc: slot, send, retry where the call did not begin
   http::Task<base::Result<Attempt>> Send(boost::asio::any_io_executor executor,

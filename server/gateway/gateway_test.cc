@@ -449,8 +449,10 @@ TEST_F(GatewayTest, InvokeEndsOnAStopRequest) {
 TEST_F(GatewayTest, RemovedFunctionIsGoneAndStops) {
   gateway->Publish(MakeRoute(1));
   ASSERT_EQ(Get("/fn/default/f").status, 200);
+  EXPECT_THAT(metrics.Text(), HasSubstr("function=\"default/f\""));
   gateway->Remove("default", "f");
   EXPECT_EQ(Get("/fn/default/f").status, 404);
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("function=\"default/f\""))) << "its numbers go too";
   EXPECT_TRUE(Eventually([&] { return runtime.Observe(Rev(1)).empty(); }));
   gateway->Publish(MakeRoute(1));
   EXPECT_EQ(Get("/fn/default/f").status, 200) << "made again under the same number";

@@ -33,16 +33,13 @@ class Invoker {
   virtual ~Invoker() = default;
 
   /// Blocks until the handler returned. Wakes the function where no replica runs. The function's
-  /// own timeout_sec applies. Errors: kNotFound            no such function;
-  ///         kUnavailable         nothing serves it now (being built, failed, switched off):
-  ///         message says which. The handler did
-  ///                              NOT begin: it is safe to try again;
-  ///         kFailedPrecondition  reason "HandlerError": the handler raised; message is "Type:
-  ///         text", source has file, line and
-  ///                              the traceback followed by the last log lines;
-  ///         kDeadlineExceeded    reason "Timeout": the call was ended after timeout_sec;
-  ///         kInternal            reason "ReplicaDied": the process ended in the middle (out of
-  ///         memory, exit); kCancelled           `stop` was requested.
+  /// own timeout_sec applies. Errors: kNotFound no such function; kUnavailable nothing serves it
+  /// now (being built, failed, switched off): message says which. The handler did NOT begin: it is
+  /// safe to try again; kFailedPrecondition reason "HandlerError": the handler raised; message is
+  /// "Type: text", source has file, line and the traceback followed by the last log lines;
+  /// kDeadlineExceeded reason "Timeout": the call was ended after timeout_sec; kInternal reason
+  /// "ReplicaDied": the process ended in the middle (out of memory, exit); kCancelled `stop` was
+  /// requested.
   virtual base::Result<EventResult> Invoke(const EventCall& call, std::stop_token stop) = 0;
 };
 

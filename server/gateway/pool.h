@@ -87,6 +87,12 @@ struct FunctionState {
   int prepared_shown = 0;
 
   std::string Id() const { return ns + "/" + name; }
+  /// Counts something of the function, but not of one that is gone: its metrics are gone too.
+  template <class F>
+  void Measure(F&& count) {
+    std::lock_guard lock(mutex);
+    if (!removed) count();
+  }
   Load CurrentLoad(base::SteadyPoint now) const;
   /// Replicas that the load asks for, within scaling.
   int Needed() const;

@@ -131,7 +131,7 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
   bool with_token = false;
   const auto admitted = co_await Admit(exchange, *route, refusal, with_token);
   if (!admitted) {
-    Count(function->Id(), "http", "refused", began);
+    Count(*function, "http", "refused", began);
     co_await exchange.Respond(std::move(refusal));
     co_return;
   }
@@ -149,7 +149,7 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
   }
   buffered_ -= body.size();
   if (!attempt) {
-    Count(function->Id(), "http",
+    Count(*function, "http",
           attempt.error().reason.empty() ? base::CodeName(attempt.error().code)
                                          : attempt.error().reason,
           began);
@@ -159,7 +159,7 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
   }
   const auto outcome = Outcome(attempt->head.status);
   const bool whole = co_await Relay(exchange, std::move(*attempt));
-  Count(function->Id(), "http", whole ? outcome : "cut", began);
+  Count(*function, "http", whole ? outcome : "cut", began);
 }
 
 }  // namespace sless::gateway

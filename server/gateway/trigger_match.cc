@@ -31,14 +31,13 @@ TriggerMatch Refuse(int status, Code code, std::string message, std::string reas
 }
 
 TriggerMatch Private(const FunctionRoute& f) {
-  return Refuse(
-      404, Code::kNotFound,
-      fmt::format("function {0}/{1} is private: it has no http trigger. To let /fn/{0}/{1} answer, "
-                  "add a sless_trigger with "
-                  "type = \"http\" and function = \"{1}\"; with a token it can be called at "
-                  "POST /v1/namespaces/{0}/functions/{1}/invoke",
-                  f.ns, f.name),
-      "PrivateFunction");
+  return Refuse(404, Code::kNotFound,
+                fmt::format("function {0}/{1} is private: it has no http trigger. To let "
+                            "/fn/{0}/{1} answer, add a sless_trigger with type = \"http\" and "
+                            "function = \"{1}\"; with a token it can be called at "
+                            "POST /v1/namespaces/{0}/functions/{1}/invoke",
+                            f.ns, f.name),
+                "PrivateFunction");
 }
 
 }  // namespace

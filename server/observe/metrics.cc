@@ -109,6 +109,13 @@ Family<Histogram>& Registry::Histograms(const std::string& name, const std::stri
   return *entry.family;
 }
 
+void Registry::Forget(std::string_view label, std::string_view value) {
+  std::lock_guard lock(mutex_);
+  for (auto& [name, entry] : counters_) entry.family->Forget(label, value);
+  for (auto& [name, entry] : gauges_) entry.family->Forget(label, value);
+  for (auto& [name, entry] : histograms_) entry.family->Forget(label, value);
+}
+
 std::string Registry::Text() const {
   std::lock_guard lock(mutex_);
   std::map<std::string, std::string> parts;  // sorted by name over all types

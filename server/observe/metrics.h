@@ -67,7 +67,8 @@ class Family {
   Family(std::vector<std::string> label_names, std::function<std::unique_ptr<Metric>()> make)
       : label_names_(std::move(label_names)), make_(std::move(make)) {}
 
-  /// The metric of these label values, in the order of the label names. The reference stays valid.
+  /// The metric of these label values, in the order of the label names. The reference stays valid
+  /// until Registry::Forget.
   Metric& With(const Labels& values) {
     std::lock_guard lock(mutex_);
     const auto it = series_.find(values);
@@ -76,6 +77,13 @@ class Family {
     auto& slot = series_[full ? Labels(label_names_.size(), "other") : values];
     if (!slot) slot = make_();
     return *slot;
+  }
+  void Forget(std::string_view label, std::string_view value) {
+    std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < label_names_.size(); ++i) {
+      if (label_names_[i] == label)
+        std::erase_if(series_, [&](const auto& item) { return item.first[i] == value; });
+    }
   }
   const std::vector<std::string>& label_names() const { return label_names_; }
   template <class F>
@@ -110,6 +118,10 @@ class Registry {
   Gauge& GetGauge(const std::string& name, const std::string& help) {
     return Gauges(name, help).With({});
   }
+
+  /// Drops, of all families, the series whose `label` has this value: what it names is gone. Nobody
+  /// may hold one of these metrics.
+  void Forget(std::string_view label, std::string_view value);
 
   /// The text exposition, families sorted by name.
   std::string Text() const;

@@ -41,6 +41,21 @@ TEST(Family, KeepsABoundedNumberOfSeries) {
   EXPECT_THAT(registry.Text(), HasSubstr("x_total{name=\"other\"} 2000"));
 }
 
+TEST(Registry, ForgetsWhatIsGone) {
+  Registry registry;
+  auto& calls = registry.Counters("calls_total", "x", {"function", "outcome"});
+  calls.With({"a", "ok"}).Add();
+  calls.With({"a", "error"}).Add();
+  calls.With({"b", "ok"}).Add();
+  registry.Histograms("took_seconds", "x", {"function"}).With({"a"}).Observe(1);
+  registry.Gauges("a", "x", {"other"}).With({"a"}).Set(1);
+  registry.Forget("function", "a");
+  const auto text = registry.Text();
+  EXPECT_THAT(text, Not(HasSubstr("function=\"a\"")));
+  EXPECT_THAT(text, HasSubstr("calls_total{function=\"b\",outcome=\"ok\"} 1"));
+  EXPECT_THAT(text, HasSubstr("a{other=\"a\"} 1"));
+}
+
 TEST(Registry, SameNameIsTheSameFamily) {
   Registry registry;
   registry.GetCounter("y_total", "y").Add();
