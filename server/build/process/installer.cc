@@ -66,6 +66,21 @@ std::string Meaning(const std::vector<std::string>& lines) {
   return lines.empty() ? "" : lines.back();
 }
 
+// Why the registry of packages could not be reached, "" where it could. pip says only in a warning
+// that it gave up, and then that there is no such package.
+std::string Unreachable(const std::vector<std::string>& lines) {
+  for (const auto& line : lines) {
+    for (const std::string_view word : {"failed, reason: ", ">: ", "connection broken by "}) {
+      if (line.find("Retry(total=0,") == std::string::npos &&
+          !line.starts_with("npm error network "))
+        break;
+      if (const size_t at = line.find(word); at != std::string::npos)
+        return std::string(base::Truncate(line.substr(at + word.size()), 200));
+    }
+  }
+  return "";
+}
+
 // What pip and npm say about themselves, of no use to the function's author.
 bool IsNoise(std::string_view line) {
   return line == "npm error 404" || line == "npm error" ||
@@ -296,6 +311,15 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
     return base::Err(failure);
   }
   if (!exit->ok()) {
+    if (const auto why = Unreachable(lines); !why.empty()) {
+      return base::Err(base::Error{
+          Code::kFailedPrecondition,
+          fmt::format(
+              "installing {} failed: the server cannot reach its package registry: {}; look "
+              "at its network and at its settings for {}, then apply again",
+              manifest.file, why, node ? "npm" : "pip"),
+          "", "RegistryUnreachable", source});
+    }
     const std::string meaning = Meaning(lines);
     source.line = LineOf(manifest.text, meaning);
     return base::Err(base::Error{Code::kFailedPrecondition,

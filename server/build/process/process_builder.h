@@ -16,8 +16,8 @@
 namespace sless::build {
 
 struct ProcessBuilderOptions {
-  std::string
-      dir;  ///< a folder of this builder alone: code/, deps/, tmp/, cache/; made if missing (0700)
+  /// a folder of this builder alone: code/, deps/, tmp/, cache/; made if missing (0700)
+  std::string dir;
   std::string bwrap = "bwrap";
   bool sandbox = true;  ///< false: --insecure-no-sandbox
   std::string path =

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include "client/base/spawn.h"
@@ -50,6 +51,7 @@ class ProcessBuilderTest : public testing::Test {
       if (text.starts_with("PIP_") || text.starts_with("npm_config_"))
         options.environment[text.substr(0, equals)] = text.substr(equals + 1);
     }
+    for (const auto& [name, value] : environment_) options.environment[name] = value;
     if (getenv("HOME") != nullptr) options.home = getenv("HOME");
     return options;
   }
@@ -88,6 +90,7 @@ class ProcessBuilderTest : public testing::Test {
   }
 
   std::string root_;
+  std::map<std::string, std::string> environment_;  // beside that of this process
   base::SystemClock clock_;
   base::NullLogger log_;
   std::vector<std::string> lines_;
@@ -230,6 +233,27 @@ TEST_F(ProcessBuilderTest, AnImpossibleRequirementNamesItsLine) {
   EXPECT_FALSE(built.error().source.log_tail.empty());
   EXPECT_TRUE(fs::is_empty(root_ + "/layers/deps"));
   EXPECT_EQ(TempFolders(), 0u);
+}
+
+TEST_F(ProcessBuilderTest, AnUnreachableRegistryIsSaidToBeOne) {
+  environment_ = {{"PIP_INDEX_URL", "http://127.0.0.1:1/simple"},
+                  {"PIP_RETRIES", "1"},
+                  {"npm_config_registry", "http://127.0.0.1:1"},
+                  {"npm_config_fetch_retries", "0"}};
+  Open();
+  Write("handler.py", "def handle(event): return event\n");
+  Write("requirements.txt", "six==1.16.0\n");
+  const auto python = Build(Zip("python3.11"));
+  const auto said = AllOf(HasSubstr("cannot reach its package registry"), HasSubstr("refused"));
+  ASSERT_THAT(python, IsError(Code::kFailedPrecondition, said));
+  EXPECT_EQ(python.error().reason, "RegistryUnreachable");
+  Write("handler.js", "exports.handle = () => 1;\n");
+  Write("package.json", R"({"dependencies":{"ms":"2.1.3"}})");
+  const auto node = Build(Zip("nodejs20"));
+  const auto in_capitals =
+      AllOf(HasSubstr("cannot reach its package registry"), HasSubstr("ECONNREFUSED"));
+  ASSERT_THAT(node, IsError(Code::kFailedPrecondition, in_capitals));
+  EXPECT_EQ(node.error().reason, "RegistryUnreachable");
 }
 
 TEST_F(ProcessBuilderTest, ADeadlineEndsTheInstallation) {
