@@ -56,9 +56,9 @@ class Server {
     base::Logger& log;
     observe::Registry& metrics;
   };
-  /// Listens and serves at once.
-  /// Errors: kInvalidArgument  `listen` cannot be read, or the host has no such address;
-  ///         kUnavailable      the port or path is in use, or not allowed (the text says which).
+  /// Listens and serves at once. Errors: kInvalidArgument `listen` cannot be read, or the host has
+  /// no such address; kUnavailable the port or path is in use, or not allowed (the text says
+  /// which).
   static base::Result<std::unique_ptr<Server>> Start(ServerOptions options, Router router,
                                                      Deps deps);
   ~Server();

@@ -148,8 +148,7 @@ TEST_F(ServerTest, KeepsConnectionsAndAnswersPipelinedRequestsInOrder) {
   RawClient client(Start());
   client.Send(
       "GET /hello/a HTTP/1.1\r\nHost: x\r\n\r\nPOST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: "
-      "3\r\n\r\nabc"
-      "GET /hello/b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+      "3\r\n\r\nabcGET /hello/b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "hello a");
   EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "abc");
   const auto last = ParseAnswer(client.ReadResponse());
@@ -249,7 +248,11 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"BareLf", "GET /echo HTTP/1.1\nHost: x\n\n", 505},
         Bad{"TwoHosts", "GET /echo HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400},
         Bad{"NoHost", "GET /echo HTTP/1.1\r\n\r\n", 400},
-        Bad{"Absolute", "GET http://x/echo HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+        Bad{"AbsoluteWithUser", "GET http://u@x/hello/a HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+        Bad{"AbsoluteWithoutHost", "GET http:///hello/a HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+        Bad{"AbsoluteTwoHosts", "GET http://x/hello/a HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400},
+        Bad{"AbsoluteNoHost", "GET http://x/hello/a HTTP/1.1\r\n\r\n", 400},
+        Bad{"OtherScheme", "GET ftp://x/hello/a HTTP/1.1\r\nHost: x\r\n\r\n", 400},
         Bad{"Connect", "CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", 400},
         Bad{"Http2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
         Bad{"NotHttp", "\x16\x03\x01\x02\r\n\r\n", 400},
@@ -265,6 +268,25 @@ struct PathCase {
   const char* path;
   int status;
 };
+TEST_F(ServerTest, TakesTheAbsoluteForm) {
+  router.Add("GET", "/host", [](Request& r) {
+    return Response::Text(200, fmt::format("{} {}", r.headers.Get("Host"), r.query));
+  });
+  Start();
+  for (const auto& [target, answer] : {std::pair{"http://a.test:80/host?x=1", "a.test:80 x=1"},
+                                       {"HTTPS://[::1]/host", "[::1] "}}) {
+    RawClient client(server->address());
+    client.Send(fmt::format("GET {} HTTP/1.1\r\nHost: other\r\nConnection: close\r\n\r\n", target));
+    EXPECT_THAT(client.ReadToEnd(), HasSubstr(fmt::format("\r\n\r\n{}", answer))) << target;
+  }
+  RawClient client(server->address());
+  client.Send("GET http://x?a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 404 ")) << "the path is /";
+  RawClient dots(server->address());
+  dots.Send("GET http://x/stream/../hello/x HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(dots.ReadToEnd(), StartsWith("HTTP/1.1 400 "));
+}
+
 TEST_F(ServerTest, PathGamesAreRefused) {
   Start();
   for (const auto& [path, status] :

@@ -68,9 +68,27 @@ std::optional<Response> Ambiguity(const Request& request) {
   if (!IsHost(request.headers.Get("Host")))
     return bad("the Host header is no host name with an optional port");
   if (request.target.empty() || request.target[0] != '/')
-    return bad("the request target must be a path");
+    return bad("the request target must be a path or an http URL");
   if (request.method == "CONNECT") return bad("CONNECT is not supported");
   return std::nullopt;
+}
+
+// A client may write the whole URL; its host counts then, not that of the Host header (RFC 9112,
+// 3.2.2). A target that is no such URL stays as it is and is refused later.
+void TakeAbsoluteForm(Request& request) {
+  const std::string_view target = request.target;
+  const size_t colon = target.find("://");
+  // Without exactly one Host header the request is refused, whatever its target is.
+  if (colon == std::string_view::npos || request.headers.Count("Host") != 1) return;
+  const auto scheme = target.substr(0, colon);
+  if (!SameNoCase(scheme, "http") && !SameNoCase(scheme, "https")) return;
+  const auto rest = target.substr(colon + 3);
+  const auto host = rest.substr(0, rest.find_first_of("/?"));
+  if (host.empty() || !IsHost(host)) return;
+  std::string path(rest.substr(host.size()));
+  request.headers.Set("Host", std::string(host));
+  if (!path.starts_with('/')) path.insert(0, "/");
+  request.target = std::move(path);
 }
 
 }  // namespace
@@ -168,13 +186,14 @@ std::optional<Response> Session::TakeHead() {
   request_ = {};
   request_.method = std::string(head.method_string());
   request_.target = std::string(head.target());
-  const auto question = request_.target.find('?');
-  request_.path = request_.target.substr(0, question);
-  if (question != std::string::npos) request_.query = request_.target.substr(question + 1);
   request_.http11 = head.version() == 11;
   for (const auto& field : head) {
     request_.headers.Add(std::string(field.name_string()), std::string(field.value()));
   }
+  TakeAbsoluteForm(request_);
+  const auto question = request_.target.find('?');
+  request_.path = request_.target.substr(0, question);
+  if (question != std::string::npos) request_.query = request_.target.substr(question + 1);
   request_.peer = peer_;
   const auto id = request_.headers.Get("X-Request-Id");
   request_.request_id = IsSaneId(id) ? std::string(id) : base::RandomHex(16);
