@@ -53,7 +53,7 @@ void AddObjectRoutes(Routes& routes) {
                 200,
                 name + "List",
                 "",
-                {"limit: at most so many, 1 to 1000", "continue: from the page before"}},
+                {{"limit", "at most so many", "", 1000, 1}, {"continue", "from the page before"}}},
                [handlers](http::Request& request) { return handlers->List(request); });
     routes.Add("GET", one,
                {"Read; with wait=ready answers as soon as status.observedGeneration has reached "
@@ -62,8 +62,9 @@ void AddObjectRoutes(Routes& routes) {
                 200,
                 name,
                 "",
-                {"wait: ready or gone", "generation: default the one of now",
-                 "timeout: seconds, 0 to 60, default 25"}},
+                {{"wait", "for what", "ready|gone"},
+                 {"generation", "default the one of now", "", INT64_MAX},
+                 {"timeout", "seconds, default 25", "", 60}}},
                [handlers](http::Request& request) { return handlers->Get(request); });
     routes.Add("PUT", one,
                {"Create (201) or replace (200); the same body changes nothing. If-None-Match: * "
@@ -79,7 +80,7 @@ void AddObjectRoutes(Routes& routes) {
                 202,
                 name,
                 "",
-                {"wait: gone", "timeout: seconds, 0 to 60, default 25"}},
+                {{"wait", "for what", "gone"}, {"timeout", "seconds, default 25", "", 60}}},
                [handlers](http::Request& request) { return handlers->Delete(request); });
   }
   // Served by the gateway, which has the slots.

@@ -44,7 +44,8 @@ json Schemas() {
   schemas["Run"] = SchemaVisitor::Schema<api::Run>();
   schemas["Run"]["properties"]["kind"] = text;
   schemas["RunList"] = ListOf(Ref("Run"));
-  schemas["Retry"] = Object({{"runId", number}, {"attempt", number}});
+  const json positive{{"type", "integer"}, {"minimum", 1}};
+  schemas["Retry"] = Object({{"runId", positive}, {"attempt", positive}});
   schemas["Code"] = Object({{"hash", text}});
   schemas["Health"] = Object({{"status", text}});
   schemas["Info"] = Object({{"version", text}, {"externalUrl", text}, {"runtimes", words}});
@@ -74,21 +75,37 @@ json Content(const std::string& schema, std::string_view type = "application/jso
   return content;
 }
 
+json PathSchema(std::string_view name) {
+  json schema{{"type", "string"}};
+  if (name == "hash") {
+    schema["pattern"] = "^sha256:[0-9a-f]{64}$";
+  } else {  // names are DNS labels
+    schema["pattern"] = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$";
+    schema["maxLength"] = 63;
+  }
+  return schema;
+}
+
+json QuerySchema(const QueryDoc& query) {
+  if (query.max > 0) return {{"type", "integer"}, {"minimum", query.min}, {"maximum", query.max}};
+  json schema{{"type", "string"}};
+  if (!query.words.empty()) schema["enum"] = base::Split(query.words, '|');
+  return schema;
+}
+
 json Parameters(const DocumentedRoute& route) {
   auto parameters = json::array();
   for (const auto segment : http::PathSegments(route.path)) {
     if (!segment.starts_with("{")) continue;
-    parameters.push_back({{"name", segment.substr(1, segment.size() - 2)},
-                          {"in", "path"},
-                          {"required", true},
-                          {"schema", {{"type", "string"}}}});
+    const auto name = segment.substr(1, segment.size() - 2);
+    parameters.push_back(
+        {{"name", name}, {"in", "path"}, {"required", true}, {"schema", PathSchema(name)}});
   }
   for (const auto& query : route.doc.query) {
-    const auto colon = query.find(':');
-    parameters.push_back({{"name", query.substr(0, colon)},
+    parameters.push_back({{"name", query.name},
                           {"in", "query"},
-                          {"description", query.substr(colon + 2)},
-                          {"schema", {{"type", "string"}}}});
+                          {"description", query.text},
+                          {"schema", QuerySchema(query)}});
   }
   return parameters;
 }

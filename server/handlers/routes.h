@@ -12,12 +12,20 @@
 namespace sless::handlers {
 
 /// What OpenAPI says of a route.
+struct QueryDoc {
+  std::string name;
+  std::string text;
+  std::string words = "";  ///< what is allowed, separated by '|'; "" for any text
+  int64_t max = 0;         ///< above 0: a whole number from `min` to this
+  int64_t min = 0;
+};
+
 struct RouteDoc {
   std::string summary;
-  int status = 200;                ///< of success
-  std::string schema;              ///< name of the answer's schema, "" if it has no JSON body
-  std::string body_schema;         ///< of the request, "" if none
-  std::vector<std::string> query;  ///< "name: text"
+  int status = 200;         ///< of success
+  std::string schema;       ///< name of the answer's schema, "" if it has no JSON body
+  std::string body_schema;  ///< of the request, "" if none
+  std::vector<QueryDoc> query;
 };
 
 struct DocumentedRoute {

@@ -102,10 +102,13 @@ http::Reply RetryRun(const Deps& deps, const http::Request& request) {
 
 void AddRunRoutes(Routes& routes) {
   const auto path = "/v1/namespaces/{namespace}/jobs/{name}/runs";
-  routes.Add(
-      "GET", path,
-      {"Runs of a job, newest first", 200, "RunList", "", {"limit: at most so many, 1 to 1000"}},
-      [&deps = routes.deps()](http::Request& request) { return List(deps, request); });
+  routes.Add("GET", path,
+             {"Runs of a job, newest first",
+              200,
+              "RunList",
+              "",
+              {{"limit", "at most so many", "", 1000, 1}}},
+             [&deps = routes.deps()](http::Request& request) { return List(deps, request); });
   routes.Add(
       "POST", path,
       {"One more attempt of a failed run; the same attempt twice is one", 200, "Run", "Retry"},

@@ -87,15 +87,16 @@ http::Reply Ready(const Deps& deps) {
 }  // namespace
 
 void AddLogRoutes(Routes& routes) {
-  routes.Add(
-      "GET", "/v1/namespaces/{namespace}/functions/{name}/logs",
-      {"Newest log lines of a function and its builds, oldest first",
-       200,
-       "LogList",
-       "",
-       {"limit: at most so many lines, 1 to 10000", "stream: stdout, stderr, system or build",
-        "requestId: of one call", "revision: of one revision"}},
-      [&deps = routes.deps()](http::Request& request) { return Logs(deps, request); });
+  routes.Add("GET", "/v1/namespaces/{namespace}/functions/{name}/logs",
+             {"Newest log lines of a function and its builds, oldest first",
+              200,
+              "LogList",
+              "",
+              {{"limit", "at most so many lines", "", 10000, 1},
+               {"stream", "of one stream", "stdout|stderr|system|build"},
+               {"requestId", "of one call"},
+               {"revision", "of one revision", "", INT64_MAX}}},
+             [&deps = routes.deps()](http::Request& request) { return Logs(deps, request); });
 }
 
 void AddServerRoutes(Routes& routes) {
