@@ -19,12 +19,12 @@ namespace sless::app {
 
 /// What the process got from outside; read by main once.
 struct Environment {
-  std::string
-      exe_dir;       ///< folder of slessd: sless-runner lies there, the workers in ../share/sless
+  /// folder of slessd: sless-runner lies there, the workers in ../share/sless
+  std::string exe_dir;
   std::string path;  ///< PATH
   std::string home;  ///< HOME, "" if none
-  std::map<std::string, std::string>
-      registries;  ///< what pip and npm may see: PIP_*, NPM_CONFIG_*, proxies, certificates
+  /// what pip and npm may see: PIP_*, NPM_CONFIG_*, proxies, certificates
+  std::map<std::string, std::string> registries;
 };
 
 /// THE LIST of drivers: which implementation stands behind each interface. Destroyed from the last

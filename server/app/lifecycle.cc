@@ -15,6 +15,9 @@
 namespace sless::app {
 namespace {
 
+// From the end of the grace time to an exit by force.
+constexpr auto kLastResort = std::chrono::seconds(15);
+
 sigset_t StopSignals() {
   sigset_t set;
   sigemptyset(&set);
@@ -52,14 +55,22 @@ int ServeUntilSignal(config::Options options, Environment environment, base::Log
   log.Info("stopping", {{"signal", *signal}, {"grace_sec", grace.count()}});
   const base::SystemClock clock;
   const auto deadline = base::Deadline::After(clock, grace);
-  auto stopped = std::async(std::launch::async, [&] { (*server)->Stop(deadline); });
+  auto stopped = std::async(std::launch::async, [&] {
+    (*server)->Stop(deadline);
+    server->reset();
+  });
+  const auto latest = clock.Steady() + grace + kLastResort;
   while (stopped.wait_for(std::chrono::milliseconds(0)) != std::future_status::ready) {
     if (const auto again = NextSignal(std::chrono::milliseconds(20))) {
       log.Warn("second signal, ending at once", {{"signal", *again}});
       _exit(128 + *again);
     }
+    // Something hangs. All that was acknowledged is stored; the next start puts the rest in order.
+    if (clock.Steady() > latest) {
+      log.Error("could not stop in time, ending at once", {{"grace_sec", grace.count()}});
+      _exit(1);
+    }
   }
-  server->reset();
   log.Info("stopped");
   return 0;
 }
