@@ -1,5 +1,4 @@
 """What happens when something is killed: Ctrl-C, the provider, the server. Nothing is lost and nothing needs hand work."""
-import http.client
 import os
 import signal
 import subprocess
@@ -27,23 +26,24 @@ resource "sless_trigger" "t" {
 
 def children(pid):
     """-> {pid: command} of the processes below `pid`."""
-    found, todo = {}, [pid]
+    parents, found, todo = {}, {}, [pid]
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                parents[int(entry)] = int(file.read().rpartition(")")[2].split()[1])  # the name before may hold spaces
+        except OSError:
+            continue  # it ended in between
     while todo:
         parent = todo.pop()
-        try:
-            below = []
-            for task in os.listdir(f"/proc/{parent}/task"):  # each thread has the children that it started
-                with open(f"/proc/{parent}/task/{task}/children", encoding="utf-8") as file:
-                    below += [int(p) for p in file.read().split()]
-        except OSError:
-            continue
-        for child in below:
+        for child in (c for c, p in parents.items() if p == parent):
+            todo.append(child)
             try:
                 with open(f"/proc/{child}/cmdline", encoding="utf-8") as file:
                     found[child] = file.read().replace("\0", " ")
             except OSError:
                 continue
-            todo.append(child)
     return found
 
 
@@ -74,9 +74,13 @@ class InterruptCase(Case):
         items = self.plane.api(f"/v1/namespaces/{self.ns}/functions").json()["items"]
         self.assertEqual(1, len(items), "exactly one function")
 
+    def providers(self, process):
+        return [pid for pid, command in children(process.pid).items() if "terraform-provider-sless" in command]
+
     def kill_providers(self, process):
-        killed = [pid for pid, command in children(process.pid).items() if "terraform-provider-sless" in command]
-        self.assertTrue(killed)
+        killed = self.providers(process)
+        self.assertTrue(killed, "terraform runs no provider; terraform " +
+                        ("runs" if process.poll() is None else f"ended with {process.returncode}"))
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
         process.communicate(timeout=60)
@@ -106,7 +110,7 @@ class Interrupt(InterruptCase):
 
     def test_terraform_killed_during_create(self):
         process = self.start_apply()
-        providers = [pid for pid, command in children(process.pid).items() if "terraform-provider-sless" in command]
+        providers = self.providers(process)
         process.kill()
         process.communicate(timeout=30)
         deadline = time.monotonic() + 10
@@ -172,25 +176,29 @@ class DuringUpdate(Interrupt):
 class DuringDestroy(InterruptCase):
     """Ctrl-C and kills while everything is being deleted: a second destroy ends it, and a second apply makes all of it again."""
 
+    TRIGGERS = 20
+
     def setUp(self):
         super().setUp()
-        # A call that goes on keeps the function from being gone at once.
-        self.ws.write("fn/handler.py", "import time\n\ndef handle(event, context):\n    time.sleep(float((event.get('queryStringParameters') or {}).get('s', 0)))\n    return 'one'\n")
+        # One after the other, so that there is time to interrupt.
+        self.ws.write("more.tf", '''
+            resource "sless_trigger" "more" {
+              count    = %d
+              name     = "c${count.index}"
+              function = sless_function.f.name
+              type     = "cron"
+              cron     = { schedule = "0 0 1 1 *" }
+            }
+        ''' % self.TRIGGERS)
+        self.ws.write("fn/handler.py", SLOW % (0, "one"))
         self.ws.apply()
-        self.caller = threading.Thread(target=self.call)
-        self.caller.start()
-        self.addCleanup(self.caller.join, 30)
-        time.sleep(0.7)
 
-    def call(self):
-        try:
-            self.plane.call(f"{self.ns}/f1?s=5")
-        except (OSError, http.client.HTTPException):
-            pass
+    def triggers(self):
+        return len(self.plane.api(f"/v1/namespaces/{self.ns}/triggers").json()["items"])
 
     def start_destroy(self):
-        process = self.start("destroy")
-        self.until(lambda: (self.plane.object("triggers", self.ns, "t1") is None), 20, "the destroy began")
+        process = self.start("destroy", "-parallelism=1")
+        self.until(lambda: self.triggers() < self.TRIGGERS, 20, "the destroy began")
         return process
 
     def end(self):
@@ -204,11 +212,13 @@ class DuringDestroy(InterruptCase):
         os.killpg(process.pid, signal.SIGINT)
         process.communicate(timeout=30)
         self.assertLess(time.monotonic() - start, 5)
+        self.assertGreater(self.triggers(), 0, "it was interrupted in the middle")
         self.end()
 
     def test_provider_killed(self):
         process = self.start_destroy()
         self.kill_providers(process)
+        self.assertGreater(self.triggers(), 0, "it was interrupted in the middle")
         self.end()
 
     def test_server_killed(self):
