@@ -73,7 +73,7 @@ run "call_again" {
   }
 
   variables {
-    function = run.create.function
+    function = run.change_the_environment.function
     run_id   = 2
   }
 
