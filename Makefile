@@ -4,6 +4,7 @@ SHELL := /bin/bash
 CACHE ?= $(or $(SLESS_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sless)
 export PATH := $(CACHE)/bin:$(PATH)
 JOBS ?= $(shell nproc)
+CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14 clang-format) clang-format-14)
 
 .PHONY: help setup build demo test unit acceptance layering lint format docs bench clean
 
@@ -38,16 +39,18 @@ layering:   ## who includes whom; CMake and the map of docs/architecture.md agre
 	@python3 tests/layering/check_map.py
 
 format:     ## clang-format over the tree (clang-format 14)
-	@git ls-files '*.h' '*.cc' | xargs clang-format -i
+	@git ls-files '*.h' '*.cc' | xargs $(CLANG_FORMAT) -i
 
 lint: layering ## formatting and layering, changing nothing
-	@git ls-files '*.h' '*.cc' | xargs clang-format --dry-run -Werror
+	@git ls-files '*.h' '*.cc' | xargs $(CLANG_FORMAT) --dry-run -Werror
 
 docs: build ## registry pages from the schemas
 	@build/bin/docsgen .
 
-bench: build ## how long the provider takes to start, in turns with a Go peer
+bench: build ## start of the provider, many resources, serving; in turns with peers (needs go, npm, wrk)
 	@python3 tests/bench/plugin_start.py build/bin/terraform-provider-sless --build-peer
+	@python3 tests/bench/many_resources.py
+	@python3 tests/bench/serving.py
 
 clean:      ## the build folder
 	@rm -rf build

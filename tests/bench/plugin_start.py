@@ -14,7 +14,6 @@ import argparse
 import os
 import pathlib
 import select
-import shutil
 import signal
 import statistics
 import subprocess
@@ -22,74 +21,9 @@ import sys
 import tempfile
 import time
 
+import go_peer
+
 COOKIE = "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2"
-
-PEER_MOD = """module example.com/peer
-
-go 1.22
-
-require github.com/hashicorp/terraform-plugin-framework v1.19.0
-"""
-
-PEER_MAIN = """package main
-
-import (
-	"context"
-
-	"github.com/hashicorp/terraform-plugin-framework/datasource"
-	"github.com/hashicorp/terraform-plugin-framework/provider"
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
-	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-)
-
-type peer struct{}
-
-func (peer) Metadata(_ context.Context, _ provider.MetadataRequest, r *provider.MetadataResponse) { r.TypeName = "peer" }
-func (peer) Schema(context.Context, provider.SchemaRequest, *provider.SchemaResponse)             {}
-func (peer) Configure(context.Context, provider.ConfigureRequest, *provider.ConfigureResponse)    {}
-func (peer) DataSources(context.Context) []func() datasource.DataSource                           { return nil }
-func (peer) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{func() resource.Resource { return thing{} }}
-}
-
-type thing struct{}
-
-func (thing) Metadata(_ context.Context, _ resource.MetadataRequest, r *resource.MetadataResponse) { r.TypeName = "peer_thing" }
-func (thing) Schema(_ context.Context, _ resource.SchemaRequest, r *resource.SchemaResponse) {
-	r.Schema = schema.Schema{Attributes: map[string]schema.Attribute{
-		"id":   schema.StringAttribute{Computed: true},
-		"name": schema.StringAttribute{Required: true},
-		"a":    schema.StringAttribute{Optional: true},
-		"b":    schema.StringAttribute{Optional: true},
-	}}
-}
-func (thing) Create(_ context.Context, q resource.CreateRequest, r *resource.CreateResponse) { r.State.Raw = q.Plan.Raw }
-func (thing) Read(context.Context, resource.ReadRequest, *resource.ReadResponse)             {}
-func (thing) Update(_ context.Context, q resource.UpdateRequest, r *resource.UpdateResponse) { r.State.Raw = q.Plan.Raw }
-func (thing) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse)       {}
-
-func main() {
-	providerserver.Serve(context.Background(), func() provider.Provider { return peer{} },
-		providerserver.ServeOpts{Address: "example.com/peer/peer"})
-}
-"""
-
-
-def build_peer(folder: pathlib.Path):
-    """Path of the peer's program, or None with the reason on stderr."""
-    if shutil.which("go") is None:
-        print("no peer: go is not on PATH", file=sys.stderr)
-        return None
-    (folder / "go.mod").write_text(PEER_MOD)
-    (folder / "main.go").write_text(PEER_MAIN)
-    program = folder / "terraform-provider-peer"
-    for command in (["go", "mod", "tidy"], ["go", "build", "-trimpath", "-ldflags=-s -w", "-o", str(program), "."]):
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
-        if done.returncode != 0:
-            print(f"no peer: {' '.join(command)} failed: {done.stderr.strip()[-300:]}", file=sys.stderr)
-            return None
-    return program
 
 
 def client_certificate(folder: pathlib.Path) -> str:
@@ -157,8 +91,7 @@ def main() -> int:
         programs = [os.path.abspath(p) for p in options.programs]
         peer = options.peer
         if options.build_peer and peer is None:
-            (folder / "peer").mkdir()
-            built = build_peer(folder / "peer")
+            built = go_peer.build(folder / "peer")
             peer = str(built) if built else None
         environment = {
             "PATH": os.environ.get("PATH", ""), "HOME": temp, "TMPDIR": temp, "TF_PLUGIN_MAGIC_COOKIE": COOKIE,
