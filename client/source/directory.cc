@@ -11,7 +11,7 @@
 #include <memory>
 #include <system_error>
 
-#include "client/base/digest.h"
+#include "client/source/content.h"
 #include "client/source/fd.h"
 #include "client/source/ignore.h"
 #include "client/source/paths.h"
@@ -192,27 +192,21 @@ class Walk {
 
   base::Status Hash(Entry& entry) {
     ASSIGN_OR_RETURN(auto fd, OpenRegular(files_[entry.where], entry.path));
-    const auto reader = FileReader(std::move(fd), entry.path);
-    base::Sha256 hash;
-    for (;;) {
-      ASSIGN_OR_RETURN(const size_t n, reader(buffer_.data(), buffer_.size()));
-      if (n == 0) break;
-      hash.Update(std::string_view(buffer_.data(), n));
-      entry.size += n;
-      total_ += n;
-      if (entry.size > limits_.max_file_bytes) {
-        return BadFile(entry.path,
-                       fmt::format("is larger than {}", ShowBytes(limits_.max_file_bytes)),
-                       Code::kTooLarge);
-      }
-      if (total_ > limits_.max_total_bytes) {
-        return BadFile(
-            entry.path,
-            fmt::format("with it the source is larger than {}", ShowBytes(limits_.max_total_bytes)),
-            Code::kTooLarge);
-      }
+    const uint64_t room = limits_.max_total_bytes - total_;
+    RETURN_IF_ERROR(HashContent(FileReader(std::move(fd), entry.path),
+                                std::min(limits_.max_file_bytes, room), buffer_, entry));
+    if (entry.size > limits_.max_file_bytes) {
+      return BadFile(entry.path,
+                     fmt::format("is larger than {}", ShowBytes(limits_.max_file_bytes)),
+                     Code::kTooLarge);
     }
-    entry.digest = hash.Hex();
+    if (entry.size > room) {
+      return BadFile(
+          entry.path,
+          fmt::format("with it the source is larger than {}", ShowBytes(limits_.max_total_bytes)),
+          Code::kTooLarge);
+    }
+    total_ += entry.size;
     return base::Ok();
   }
 

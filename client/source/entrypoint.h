@@ -20,8 +20,7 @@ base::Result<Entrypoint> ParseEntrypoint(std::string_view text);
 
 /// The file of the tree that an entrypoint names: .py for python3.11; .js, .mjs, .cjs in this order
 /// for nodejs20. Errors: kInvalidArgument, field "/spec/entrypoint", reason "HandlerNotFound", says
-/// what is there instead;
-///         field "/spec/runtime" for a runtime that is not known.
+/// what is there instead; field "/spec/runtime" for a runtime that is not known.
 base::Result<std::string> EntrypointFile(const Tree& tree, std::string_view runtime,
                                          std::string_view entrypoint);
 

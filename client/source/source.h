@@ -63,16 +63,15 @@ struct Tree {
 
 /// Reads a directory (ignore rules applied, symbolic links inside the tree to regular files
 /// followed). Errors: kNotFound no such directory; kInvalidArgument a file that cannot be part of a
-/// source, named in Error.source.file;
-///         kTooLarge a limit; kPermissionDenied a file cannot be read; kAborted a file vanished
-///         meanwhile.
+/// source, named in Error.source.file; kTooLarge a limit; kPermissionDenied a file cannot be read;
+/// kAborted a file vanished meanwhile.
 base::Result<Tree> ReadDirectory(const std::string& path, const Limits& limits = {});
 
 /// Reads a zip: checks the whole central directory, then inflates every file once (CRC, sizes,
 /// digest). Accepts zip64, data descriptors, stored and deflated entries, comments. Ignore rules as
 /// for directories. Errors: kNotFound no such file; kInvalidArgument not a zip, broken, or hostile;
-/// the entry is in Error.source.file and in the
-///         message, Error.reason is "BadArchive"; kTooLarge a limit.
+/// the entry is in Error.source.file and in the message, Error.reason is "BadArchive"; kTooLarge a
+/// limit.
 base::Result<Tree> ReadZip(const std::string& path, const Limits& limits = {});
 
 /// A tree of one file, named after the entrypoint ("handler.handle" → handler.py; for Node

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "client/base/digest.h"
+#include "client/source/content.h"
 #include "client/source/entrypoint.h"
 #include "client/source/node_scan.h"
 #include "client/source/paths.h"
@@ -29,6 +30,21 @@ class TextContents final : public Contents {
 };
 
 }  // namespace
+
+base::Status HashContent(const Reader& reader, uint64_t max_bytes, std::vector<char>& buffer,
+                         Entry& entry) {
+  base::Sha256 hash;
+  entry.size = 0;
+  for (;;) {
+    ASSIGN_OR_RETURN(const size_t n, reader(buffer.data(), buffer.size()));
+    if (n == 0) break;
+    hash.Update(std::string_view(buffer.data(), n));
+    entry.size += n;
+    if (entry.size > max_bytes) return base::Ok();
+  }
+  entry.digest = hash.Hex();
+  return base::Ok();
+}
 
 uint64_t Tree::TotalBytes() const {
   uint64_t total = 0;

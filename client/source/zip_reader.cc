@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "client/base/digest.h"
 #include "client/base/strings.h"
+#include "client/source/content.h"
 #include "client/source/ignore.h"
 #include "client/source/paths.h"
 #include "client/source/source.h"
@@ -198,15 +198,8 @@ class TreeOfZip {
 
   base::Status Hash(Entry& entry) {
     ASSIGN_OR_RETURN(const auto reader, archive_->Open(archive_->members()[entry.where]));
-    base::Sha256 hash;
-    for (;;) {
-      ASSIGN_OR_RETURN(const size_t n, reader(buffer_.data(), buffer_.size()));
-      if (n == 0) break;
-      hash.Update(std::string_view(buffer_.data(), n));
-      entry.size += n;
-    }
-    entry.digest = hash.Hex();
-    return base::Ok();
+    // Sizes were checked in Select, and the archive's reader gives no more than it declares.
+    return HashContent(reader, limits_.max_file_bytes, buffer_, entry);
   }
 
   enum class Verdict { kUnknown, kKept, kIgnored };
