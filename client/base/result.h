@@ -48,8 +48,8 @@ struct Error {
   std::string message;
   std::string field;  ///< JSON pointer into the object ("/spec/cron/schedule"), "" if none; becomes
                       ///< the attribute path
-  std::string
-      reason;  ///< stable CamelCase word for programs ("BuildFailed"), "" if the code says enough
+  /// stable CamelCase word for programs ("BuildFailed"), "" if the code says enough
+  std::string reason;
   SourceInfo source;  ///< filled for failures of user code
 };
 

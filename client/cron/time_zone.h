@@ -28,11 +28,9 @@ class TimeZone {
  public:
   /// Coordinated universal time; needs no file.
   static TimeZone Utc();
-  /// Errors: kInvalidArgument  no IANA name, or a zone that the machine does not know ("did you
-  /// mean …");
-  ///         kFailedPrecondition  the machine's file is broken or cannot be read: install the
-  ///         tzdata package.
-  /// "UTC" never fails.
+  /// Errors: kInvalidArgument no IANA name, or a zone that the machine does not know ("did you mean
+  /// …"); kFailedPrecondition the machine's file is broken or cannot be read: install the tzdata
+  /// package. "UTC" never fails.
   static base::Result<TimeZone> Load(std::string_view name, const std::string& dir = kZoneInfoDir);
   /// Reads the contents of a TZif file (RFC 8536, versions 1 to 4). Error: kInvalidArgument.
   static base::Result<TimeZone> FromTzif(std::string_view name, std::string_view bytes);

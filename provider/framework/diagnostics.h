@@ -27,8 +27,8 @@ struct Diagnostic {
 
 /// Maps one JSON pointer of the server's objects to the attribute that it came from.
 struct FieldMapping {
-  std::string
-      pointer;  ///< "/spec/memoryMb"; the longest mapping that leads to the error's field is taken
+  /// "/spec/memoryMb"; the longest mapping that leads to the error's field is taken
+  std::string pointer;
   cty::Path path;
   bool is_map = false;  ///< the next segment of the field is a map key: /spec/environment/A →
                         ///< environment["A"]

@@ -79,10 +79,9 @@ std::vector<Attribute> CodeAttributes() {
        framework::String(),
        {.optional = true,
         .computed = true,
-        .description =
-            "The handler, as `file.function`, the file without its ending: `handler.handle` is the "
-            "function `handle` of "
-            "`handler.py` or `handler.js`. Folders are written with `/`: `src/handler.handle`.",
+        .description = "The handler, as `file.function`, the file without its ending: "
+                       "`handler.handle` is the function `handle` of `handler.py` or `handler.js`. "
+                       "Folders are written with `/`: `src/handler.handle`.",
         .default_value = framework::Str(api::FunctionSpec().entrypoint),
         .validators = {EntrypointText()}}},
       SourceAttributeOf("source_dir",

@@ -23,7 +23,9 @@ framework::Schema JobResource::Schema() const {
       "raised `run_id` runs once, in place. A failed run "
       "fails the apply with its traceback, and the next apply starts one more attempt under the "
       "same `run_id`. A `run_id` that succeeded never "
-      "runs again, and reading never runs anything.";
+      "runs again, and reading never runs anything. To run once more on purpose, raise `run_id`: a "
+      "job that was "
+      "tainted is taken back as it is.";
   schema.attributes = IdentityAttributes("job");
   const std::vector<Attribute> rest = {
       FunctionAttribute("Name of the function, in the same namespace. Write "

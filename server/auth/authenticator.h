@@ -26,11 +26,10 @@ class Authenticator {
  public:
   virtual ~Authenticator() = default;
 
-  /// `authorization` is the text of the Authorization header, "" if there was none.
-  /// Errors: kUnauthenticated  no token, not of our form, or not known: the text says what to send,
-  /// never what was sent;
-  ///         kUnavailable      the store cannot be read, or too many unknown tokens came within a
-  ///         second: try again.
+  /// `authorization` is the text of the Authorization header, "" if there was none. Errors:
+  /// kUnauthenticated no token, not of our form, or not known: the text says what to send, never
+  /// what was sent; kUnavailable the store cannot be read, or too many unknown tokens came within a
+  /// second: try again.
   virtual base::Result<Caller> Check(std::string_view authorization) = 0;
 };
 

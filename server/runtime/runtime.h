@@ -41,8 +41,8 @@ enum class ReplicaState { kStarting, kReady, kFailed, kStopping };
 struct Replica {
   std::string id;  ///< unique over all revisions and restarts of the server
   ReplicaState state = ReplicaState::kStarting;
-  std::string
-      endpoint;  ///< "unix:/path" or "host:port", where its runner takes HTTP; set once started
+  /// "unix:/path" or "host:port", where its runner takes HTTP; set once started
+  std::string endpoint;
   std::optional<api::Failure>
       failure;  ///< kFailed: why it did not start or died, with file, line and log tail
   int restarts = 0;

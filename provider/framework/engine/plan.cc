@@ -194,8 +194,7 @@ void ModifyByResource(const Engine& engine, const Call& call, const ResourceEntr
   response.diagnostics.AddError(
       "Provider Bug",
       fmt::format("Planning {} gave a value that cannot be used ({}). This is a bug of the "
-                  "provider: please "
-                  "report it.",
+                  "provider: please report it.",
                   entry.type_name, fits ? "null against existence" : fits.error().message));
 }
 

@@ -70,8 +70,7 @@ UpgradeResponse UpgradeState(const Engine& engine, const Call& call, const Resou
   if (request.json.empty()) {
     return fail(
         fmt::format("The stored state of {} is in the form of Terraform 0.11 and older, which this "
-                    "provider never "
-                    "wrote.",
+                    "provider never wrote.",
                     entry.type_name));
   }
   if (request.version == entry.schema.version) {

@@ -50,8 +50,7 @@ class Validation {
     if (options.write_only && !write_only_allowed_ && !value.IsNull()) {
       out_.AddError(path, "WriteOnly Attribute Not Allowed",
                     fmt::format("Attribute {} is write-only, which this version of Terraform would "
-                                "store: it needs 1.11 or "
-                                "later.",
+                                "store: it needs 1.11 or later.",
                                 name));
       return false;
     }

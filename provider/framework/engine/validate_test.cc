@@ -61,8 +61,7 @@ TEST(ValidateResource, OneAttributeAtATime) {
       {"RequiredUnknown", "name", Value::Unknown(), ""},
       {"ComputedSet", "id", Str("x"),
        "error: id: Invalid Configuration for Read-Only Attribute: Attribute id is set by the "
-       "provider and cannot be "
-       "configured: remove it."},
+       "provider and cannot be configured: remove it."},
       {"Fraction", "size", Value::Number(*cty::Number::Parse("1.5")),
        "must be a whole number that fits into 64 bits, got: 1.5"},
       {"Huge", "size", Value::Number(*cty::Number::Parse("1e30")), "must be a whole number"},

@@ -56,12 +56,11 @@ struct ProcessOptions {
 using OnLine = std::function<void(const RevisionKey& revision, const std::string& replica_id,
                                   const ReplicaLine& line)>;
 
-/// Tries whether a sandbox can be made, removes what a killed server left in `state_dir`.
-/// A runtime whose interpreter is missing is no error here: Ensure refuses its functions and names
-/// the paths tried. `clock` and `log` outlive the runtime. Errors: kFailedPrecondition  no sandbox
-/// can be made (message says what is missing and names --insecure-no-sandbox), or the
-///                              runner or a worker is not where the options say;
-///         kInternal            the state folder cannot be used.
+/// Tries whether a sandbox can be made, removes what a killed server left in `state_dir`. A runtime
+/// whose interpreter is missing is no error here: Ensure refuses its functions and names the paths
+/// tried. `clock` and `log` outlive the runtime. Errors: kFailedPrecondition no sandbox can be made
+/// (message says what is missing and names --insecure-no-sandbox), or the runner or a worker is not
+/// where the options say; kInternal the state folder cannot be used.
 base::Result<std::unique_ptr<Runtime>> MakeProcessRuntime(ProcessOptions options,
                                                           const base::Clock& clock,
                                                           base::Logger& log, OnLine on_line);

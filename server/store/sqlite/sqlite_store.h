@@ -15,10 +15,9 @@ namespace sless::store {
 /// reports this process's only. Every write is on disk (fsync) before the call returns. A write of
 /// another process is waited for, at most 5 s.
 ///
-/// Errors: kFailedPrecondition  written by a newer slessd; not a database of slessd; damaged: the
-/// text says what to do;
-///         kUnavailable         cannot be opened or made (permissions, disk full): the text has the
-///         path.
+/// Errors: kFailedPrecondition written by a newer slessd; not a database of slessd; damaged: the
+/// text says what to do; kUnavailable cannot be opened or made (permissions, disk full): the text
+/// has the path.
 base::Result<std::unique_ptr<ObjectStore>> OpenSqlite(const std::string& path,
                                                       const base::Clock& clock);
 
