@@ -40,9 +40,9 @@ struct Mount {
   std::string point, root, type, options;
 };
 
-std::vector<Mount> CgroupMounts() {
+std::vector<Mount> CgroupMounts(const std::string& self) {
   std::vector<Mount> mounts;
-  for (const auto& line : base::Split(ReadAll("/proc/self/mountinfo"), '\n')) {
+  for (const auto& line : base::Split(ReadAll(self + "/mountinfo"), '\n')) {
     const size_t dash = line.find(" - cgroup");
     if (dash == std::string::npos) continue;
     const auto left = base::Split(line.substr(0, dash), ' '),
@@ -61,8 +61,8 @@ bool HasWord(const std::string& list, std::string_view word, char separator) {
 }
 
 // This process's own path in the hierarchy with that controller ("" for v2).
-std::string OwnPath(const std::string& controller) {
-  for (const auto& line : base::Split(ReadAll("/proc/self/cgroup"), '\n')) {
+std::string OwnPath(const std::string& self, const std::string& controller) {
+  for (const auto& line : base::Split(ReadAll(self + "/cgroup"), '\n')) {
     const auto parts = base::Split(line, ':');
     if (parts.size() < 3) continue;
     const bool match = controller.empty() ? parts[0] == "0" && parts[1].empty()
@@ -72,8 +72,8 @@ std::string OwnPath(const std::string& controller) {
   return "/";
 }
 
-std::string OwnFolder(const Mount& mount, const std::string& controller) {
-  std::string path = OwnPath(controller);
+std::string OwnFolder(const Mount& mount, const std::string& self, const std::string& controller) {
+  std::string path = OwnPath(self, controller);
   if (mount.root != "/" && path.starts_with(mount.root)) path = path.substr(mount.root.size());
   const std::string folder = path == "/" || path.empty() ? mount.point : mount.point + path;
   std::error_code ignored;
@@ -108,15 +108,21 @@ bool MakeFolder(const std::string& folder) {
 }
 
 // In v2 a cgroup either holds processes or hands controllers to its children: we step aside into a
-// leaf first.
+// leaf first. In the topmost cgroup that a container sees as well, which is no different; that of
+// the whole machine would not need it, and does not mind.
 std::string PrepareV2(const std::string& own, const std::string& name) {
   if (!HasWord(ReadAll(own + "/cgroup.controllers"), "memory", ' ')) return "";
   const std::string leaf = own + "/" + name + "-server", folder = own + "/" + name;
   std::error_code error;
   fs::create_directory(leaf, error);
   if (error) return "";
-  if (own != "/sys/fs/cgroup" && WriteFile(leaf + "/cgroup.procs", "0") != 0) return "";
-  if (WriteFile(own + "/cgroup.subtree_control", "+memory +pids") != 0) return "";
+  if (WriteFile(leaf + "/cgroup.procs", "0") != 0 ||
+      WriteFile(own + "/cgroup.subtree_control", "+memory +pids") != 0) {
+    // Not ours alone: a shell beside us in the session, say. No trace of the try remains.
+    WriteFile(own + "/cgroup.procs", "0");
+    rmdir(leaf.c_str());
+    return "";
+  }
   if (!MakeFolder(folder) || WriteFile(folder + "/cgroup.subtree_control", "+memory +pids") != 0)
     return "";
   return folder;
@@ -130,11 +136,11 @@ std::vector<std::string> Cgroup::Procs() const {
   return out;
 }
 
-Cgroups Cgroups::Detect(const std::string& name, base::Logger& log) {
+Cgroups Cgroups::Detect(const std::string& name, base::Logger& log, const std::string& self) {
   Cgroups found;
-  for (const auto& mount : CgroupMounts()) {
+  for (const auto& mount : CgroupMounts(self)) {
     if (mount.type == "cgroup2" && !found.memory_) {
-      const std::string folder = PrepareV2(OwnFolder(mount, ""), name);
+      const std::string folder = PrepareV2(OwnFolder(mount, self, ""), name);
       if (folder.empty()) continue;
       found.hierarchies_ = {{"v2", folder}};
       found.memory_ = true;
@@ -142,7 +148,7 @@ Cgroups Cgroups::Detect(const std::string& name, base::Logger& log) {
     }
     for (const char* controller : {"memory", "pids"}) {
       if (mount.type != "cgroup" || !HasWord(mount.options, controller, ',')) continue;
-      const std::string folder = OwnFolder(mount, controller) + "/" + name;
+      const std::string folder = OwnFolder(mount, self, controller) + "/" + name;
       if (!MakeFolder(folder)) continue;
       found.hierarchies_.push_back({controller, folder});
       found.memory_ = found.memory_ || std::string_view(controller) == "memory";

@@ -23,8 +23,9 @@ struct Cgroup {
 class Cgroups {
  public:
   /// Finds what may be used. `name` is the folder of this server's groups; what a killed server
-  /// left in it is killed and removed.
-  static Cgroups Detect(const std::string& name, base::Logger& log);
+  /// left in it is killed and removed. `self` has the files mountinfo and cgroup of this process.
+  static Cgroups Detect(const std::string& name, base::Logger& log,
+                        const std::string& self = "/proc/self");
 
   bool limits_memory() const { return memory_; }
   /// Error: kInternal, the kernel refused.
