@@ -66,17 +66,22 @@ std::string Meaning(const std::vector<std::string>& lines) {
   return lines.empty() ? "" : lines.back();
 }
 
-// Why the registry of packages could not be reached, "" where it could. pip says only in a warning
-// that it gave up, and then that there is no such package.
+// Why the registry of packages could not be reached, "" where it could. pip says only in the
+// warning of its last try that it gave up, and then that there is no such package.
 std::string Unreachable(const std::vector<std::string>& lines) {
+  const auto after = [](const std::string& line, std::string_view word) {
+    const size_t at = line.find(word);
+    return at == std::string::npos ? "" : base::Truncate(line.substr(at + word.size()), 200);
+  };
   for (const auto& line : lines) {
-    for (const std::string_view word : {"failed, reason: ", ">: ", "connection broken by "}) {
-      if (line.find("Retry(total=0,") == std::string::npos &&
-          !line.starts_with("npm error network "))
-        break;
-      if (const size_t at = line.find(word); at != std::string::npos)
-        return std::string(base::Truncate(line.substr(at + word.size()), 200));
+    std::string why;
+    if (line.starts_with("npm err") || line.starts_with("npm ERR")) {
+      why = after(line, "failed, reason: ");
+    } else if (line.find("Retry(total=0,") != std::string::npos) {
+      why = after(line, ">: ");  // behind the name of an object
+      if (why.empty()) why = after(line, "connection broken by ");
     }
+    if (!why.empty()) return why;
   }
   return "";
 }
