@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,8 +60,13 @@ base::Result<DataDir> DataDir::Lock(const std::string& path) {
   const int fd = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return SystemError("cannot open", lock_path);
   DataDir dir(absolute, fd);
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return SystemError("cannot lock", lock_path);
+  // A record lock and not flock: a child that was forked a moment before a kill -9 has the file
+  // open too, until its exec, and would hold an flock for us.
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  if (fcntl(fd, F_SETLK, &lock) != 0) {
+    if (errno != EACCES && errno != EAGAIN) return SystemError("cannot lock", lock_path);
     const auto pid = ReadShort(fd);
     return Err(
         Code::kFailedPrecondition,
