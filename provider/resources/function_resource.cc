@@ -142,8 +142,7 @@ bool HasFailedAlready(const api::Function& function) {
 
 void FunctionResource::Create(const framework::ChangeRequest& request,
                               framework::StateResponse& response) const {
-  auto* session = Session::Of(request.context, response.diagnostics);
-  auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
+  auto* backend = Session::RemoteOf(request.context, response.diagnostics);
   if (backend == nullptr) return;
   auto change = MakeChange(request, response, *backend, "create");
   if (!SendCode(change)) return;
@@ -170,10 +169,8 @@ void FunctionResource::Create(const framework::ChangeRequest& request,
 
 void FunctionResource::Read(const framework::ReadRequest& request,
                             framework::StateResponse& response) const {
-  auto* session = Session::Of(request.context, response.diagnostics);
-  if (session == nullptr || !session->connected()) return;  // the state stays as it is
-  if (!session->Check(request.context.stop, response.diagnostics)) return;
-  auto* backend = session->Remote(response.diagnostics);
+  auto* backend = Session::ReaderOf(request.context, response.diagnostics);
+  if (backend == nullptr) return;  // the state stays as it is
   const auto name = NameOf(request.state);
   const auto found = Fetch(backend->Functions(), name, request.context);
   if (!found) {
@@ -185,8 +182,7 @@ void FunctionResource::Read(const framework::ReadRequest& request,
 
 void FunctionResource::Update(const framework::ChangeRequest& request,
                               framework::StateResponse& response) const {
-  auto* session = Session::Of(request.context, response.diagnostics);
-  auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
+  auto* backend = Session::RemoteOf(request.context, response.diagnostics);
   if (backend == nullptr) return;
   if (request.plan.With("timeouts", Value::Null()) ==
       request.prior.With("timeouts", Value::Null())) {
@@ -214,8 +210,7 @@ void FunctionResource::Update(const framework::ChangeRequest& request,
 
 void FunctionResource::Delete(const framework::ChangeRequest& request,
                               framework::StateResponse& response) const {
-  auto* session = Session::Of(request.context, response.diagnostics);
-  auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
+  auto* backend = Session::RemoteOf(request.context, response.diagnostics);
   if (backend == nullptr) return;
   const auto name = NameOf(request.prior);
   const auto timeout = framework::TimeoutOf(request.prior, "delete", seconds(120));

@@ -165,8 +165,7 @@ Value JobStateOf(const api::Job& job) {
 
 void JobResource::Create(const framework::ChangeRequest& request,
                          framework::StateResponse& response) const {
-  auto* session = Session::Of(request.context, response.diagnostics);
-  auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
+  auto* backend = Session::RemoteOf(request.context, response.diagnostics);
   if (backend == nullptr) return;
   const auto name = NameOf(request.plan);
   api::Job wanted;
@@ -187,10 +186,8 @@ void JobResource::Create(const framework::ChangeRequest& request,
 
 void JobResource::Read(const framework::ReadRequest& request,
                        framework::StateResponse& response) const {
-  auto* session = Session::Of(request.context, response.diagnostics);
-  if (session == nullptr || !session->connected()) return;
-  if (!session->Check(request.context.stop, response.diagnostics)) return;
-  auto* backend = session->Remote(response.diagnostics);
+  auto* backend = Session::ReaderOf(request.context, response.diagnostics);
+  if (backend == nullptr) return;  // the state stays as it is
   const auto name = NameOf(request.state);
   const auto found = Fetch(backend->Jobs(), name, request.context);
   if (!found) {
@@ -204,8 +201,7 @@ void JobResource::Read(const framework::ReadRequest& request,
 void JobResource::Update(const framework::ChangeRequest& request,
                          framework::StateResponse& response) const {
   ClearMarks(response.private_data);
-  auto* session = Session::Of(request.context, response.diagnostics);
-  auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
+  auto* backend = Session::RemoteOf(request.context, response.diagnostics);
   if (backend == nullptr) return;
   const auto name = NameOf(request.plan);
   const auto written =
@@ -219,8 +215,7 @@ void JobResource::Update(const framework::ChangeRequest& request,
 
 void JobResource::Delete(const framework::ChangeRequest& request,
                          framework::StateResponse& response) const {
-  auto* session = Session::Of(request.context, response.diagnostics);
-  auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
+  auto* backend = Session::RemoteOf(request.context, response.diagnostics);
   if (backend == nullptr) return;
   const auto name = NameOf(request.prior);
   const bool stays =

@@ -34,6 +34,18 @@ Backend* Session::Remote(framework::Diagnostics& diagnostics) const {
   return backend_.get();
 }
 
+Backend* Session::RemoteOf(const framework::Context& context, framework::Diagnostics& diagnostics) {
+  const auto* session = Of(context, diagnostics);
+  return session == nullptr ? nullptr : session->Remote(diagnostics);
+}
+
+Backend* Session::ReaderOf(const framework::Context& context, framework::Diagnostics& diagnostics) {
+  auto* session = Of(context, diagnostics);
+  const bool reads =
+      session != nullptr && session->connected() && session->Check(context.stop, diagnostics);
+  return reads ? session->backend_.get() : nullptr;
+}
+
 base::Result<rest::ServerInfo> Session::Info(std::stop_token stop) {
   std::unique_lock lock(mutex_);
   while (true) {

@@ -37,6 +37,11 @@ class Session {
   bool connected() const { return backend_ != nullptr; }
   /// The control plane, or nullptr and a diagnostic where it is not known yet.
   Backend* Remote(framework::Diagnostics& diagnostics) const;
+  /// Of and Remote: what a change needs.
+  static Backend* RemoteOf(const framework::Context& context, framework::Diagnostics& diagnostics);
+  /// What a refresh needs: nullptr without a diagnostic where the server is not known yet, with one
+  /// where it is not reachable or does not take the token.
+  static Backend* ReaderOf(const framework::Context& context, framework::Diagnostics& diagnostics);
 
   /// Asks the server who it is, which shows that it is there and takes the token. Asked once:
   /// success is kept for good, an error for 10 s, so that a plan of 500 objects waits once.

@@ -173,8 +173,7 @@ void TriggerResource::ModifyPlan(const framework::ModifyPlanRequest& request,
 
 void TriggerResource::Create(const framework::ChangeRequest& request,
                              framework::StateResponse& response) const {
-  auto* session = Session::Of(request.context, response.diagnostics);
-  auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
+  auto* backend = Session::RemoteOf(request.context, response.diagnostics);
   if (backend == nullptr) return;
   const auto name = NameOf(request.plan);
   const rest::Call call{request.context.DeadlineIn(kDeadline), request.context.stop};
@@ -195,10 +194,8 @@ void TriggerResource::Create(const framework::ChangeRequest& request,
 
 void TriggerResource::Read(const framework::ReadRequest& request,
                            framework::StateResponse& response) const {
-  auto* session = Session::Of(request.context, response.diagnostics);
-  if (session == nullptr || !session->connected()) return;
-  if (!session->Check(request.context.stop, response.diagnostics)) return;
-  auto* backend = session->Remote(response.diagnostics);
+  auto* backend = Session::ReaderOf(request.context, response.diagnostics);
+  if (backend == nullptr) return;  // the state stays as it is
   const auto name = NameOf(request.state);
   const auto found = Fetch(backend->Triggers(), name, request.context);
   if (!found) {
@@ -216,8 +213,7 @@ void TriggerResource::Read(const framework::ReadRequest& request,
 
 void TriggerResource::Update(const framework::ChangeRequest& request,
                              framework::StateResponse& response) const {
-  auto* session = Session::Of(request.context, response.diagnostics);
-  auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
+  auto* backend = Session::RemoteOf(request.context, response.diagnostics);
   if (backend == nullptr) return;
   const auto name = NameOf(request.plan);
   const rest::Call call{request.context.DeadlineIn(kDeadline), request.context.stop};
@@ -231,8 +227,7 @@ void TriggerResource::Update(const framework::ChangeRequest& request,
 
 void TriggerResource::Delete(const framework::ChangeRequest& request,
                              framework::StateResponse& response) const {
-  auto* session = Session::Of(request.context, response.diagnostics);
-  auto* backend = session != nullptr ? session->Remote(response.diagnostics) : nullptr;
+  auto* backend = Session::RemoteOf(request.context, response.diagnostics);
   if (backend == nullptr) return;
   const auto name = NameOf(request.prior);
   const rest::Call call{request.context.DeadlineIn(kDeadline), request.context.stop};
