@@ -46,6 +46,7 @@ json Schemas() {
   schemas["RunList"] = ListOf(Ref("Run"));
   const json positive{{"type", "integer"}, {"minimum", 1}};
   schemas["Retry"] = Object({{"runId", positive}, {"attempt", positive}});
+  schemas["Retry"]["required"] = {"runId", "attempt"};
   schemas["Code"] = Object({{"hash", text}});
   schemas["Health"] = Object({{"status", text}});
   schemas["Info"] = Object({{"version", text}, {"externalUrl", text}, {"runtimes", words}});
@@ -56,8 +57,10 @@ json Schemas() {
                                       {"stream", text},
                                       {"requestId", text},
                                       {"line", text}}));
-  schemas["MergePatch"] = {{"type", "object"},
-                           {"description", "RFC 7396, on spec and metadata.annotations"}};
+  schemas["MergePatch"] =
+      Object({{"metadata", {{"type", "object"}}}, {"spec", {{"type", "object"}}}});
+  schemas["MergePatch"]["additionalProperties"] = false;
+  schemas["MergePatch"]["description"] = "RFC 7396, on spec and metadata.annotations";
   schemas["Any"] = json::object();
   schemas["Error"] = Object({{"code", text},
                              {"message", text},

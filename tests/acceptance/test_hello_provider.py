@@ -134,8 +134,11 @@ class HelloProvider(unittest.TestCase):
         os.mkfifo(fifo)
         with open(os.path.join(self.work, "crash.tf"), "w", encoding="utf-8") as file:
             file.write('resource "hello_file" "slow" {\n  path = "${path.module}/pipe"\n  text = "x"\n}\n')
+        # OpenTofu 1.12 throws away what a provider says before it crashes, whoever made the provider, unless its log is on.
+        tofu = os.path.basename(binaries()[0]) == "tofu"
+        env = {**self.env, "TF_LOG": "error"} if tofu else self.env
         # Writing into the pipe blocks the provider: time to hurt it.
-        apply = subprocess.Popen([binaries()[0], "apply", "-auto-approve", "-input=false"], cwd=self.work, env=self.env,
+        apply = subprocess.Popen([binaries()[0], "apply", "-auto-approve", "-input=false"], cwd=self.work, env=env,
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
             # The change has begun when the first file is there.
@@ -151,7 +154,7 @@ class HelloProvider(unittest.TestCase):
                 apply.wait()
             apply.stdout.close()
         self.assertNotEqual(0, apply.returncode)
-        self.assertIn("plugin crashed!", out)
+        self.assertIn("Plugin did not respond" if tofu else "plugin crashed!", out)
         self.assertIn("panic: terraform-provider-hello 0.1.0: SIGSEGV", out)
         self.nothing_left()
 
