@@ -59,7 +59,7 @@ void AddElement(PlanNode& node, const std::string& name, cty::Path path,
   element.part_blocks = &blocks;
   if (values.planned.IsKnown() && !values.config.IsUnknown())
     FillObject(element, attributes, blocks, values);
-  node.children.emplace_back(name, std::move(element));
+  node.children.push_back({name, std::move(element)});
 }
 
 void FillList(PlanNode& node, const Attributes& attributes, const Blocks& blocks,
@@ -130,8 +130,8 @@ void FillObject(PlanNode& node, const Attributes& attributes, const Blocks& bloc
   const auto add = [&](const std::string& name) -> PlanNode& {
     const Triple part{values.config.Get(name), values.prior.Get(name), values.planned.Get(name),
                       values.has_prior};
-    node.children.emplace_back(name, MakeNode(node.path.Attribute(name), part));
-    return node.children.back().second;
+    node.children.push_back({name, MakeNode(node.path.Attribute(name), part)});
+    return node.children.back().node;
   };
   for (const auto& attribute : attributes) {
     PlanNode& child = add(attribute.name);

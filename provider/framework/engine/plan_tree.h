@@ -5,12 +5,13 @@
 // through all steps.
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "provider/framework/schema.h"
 
 namespace sless::framework::engine {
+
+struct PlanChild;
 
 struct PlanNode {
   enum class Shape : uint8_t { kLeaf, kObject, kList, kSet, kMap };
@@ -24,12 +25,16 @@ struct PlanNode {
   cty::Value prior;
   cty::Value planned;  ///< kLeaf only; other shapes are the sum of their children
   bool has_prior = false;
-  std::vector<std::pair<std::string, PlanNode>>
-      children;  ///< names of attributes, keys of maps, "" for elements
+  std::vector<PlanChild> children;
 
   cty::Value Collapse() const;
   /// Makes it a leaf with this value.
   void Set(cty::Value value);
+};
+
+struct PlanChild {
+  std::string name;  ///< of an attribute, key of a map, "" for an element
+  PlanNode node;
 };
 
 PlanNode BuildTree(const Schema& schema, const cty::Value& config, const cty::Value& prior,

@@ -60,6 +60,14 @@ base::Result<int> ReadInt(Database& db, const std::string& sql) {
   return std::atoi(text.c_str());
 }
 
+// root may make the first token before the server, another user, has made the store. `fd` is a file
+// that was made just now: an older one could be a trap of the folder's owner.
+bool GiveToOwner(int fd, const std::filesystem::path& folder) {
+  struct stat info {};
+  if (::geteuid() != 0 || ::stat(folder.c_str(), &info) != 0) return true;
+  return info.st_uid == 0 || ::fchown(fd, info.st_uid, info.st_gid) == 0;
+}
+
 }  // namespace
 
 base::Status PrepareFile(const std::string& path) {
@@ -70,12 +78,15 @@ base::Status PrepareFile(const std::string& path) {
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
       return FileError("make the folder of", path, std::strerror(errno));
   }
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const bool made = fd >= 0;
+  if (!made && errno == EEXIST) fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return FileError("open", path, std::strerror(errno));
   struct stat info {};
   const bool is_file = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   // SQLite gives its -wal and -shm files the permissions of this file.
-  const bool closed = is_file && ((info.st_mode & 077) == 0 || ::fchmod(fd, 0600) == 0);
+  const bool closed = is_file && ((info.st_mode & 077) == 0 || ::fchmod(fd, 0600) == 0) &&
+                      (!made || GiveToOwner(fd, folder));
   ::close(fd);
   if (!is_file) return FileError("open", path, "it is no regular file");
   if (!closed)

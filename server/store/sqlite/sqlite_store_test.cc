@@ -119,6 +119,23 @@ TEST_F(SqliteStoreTest, FilesAreForTheOwnerOnly) {
   EXPECT_EQ(info.st_mode & 0777, 0700u);
 }
 
+// root makes the first token, the server is another user.
+TEST_F(SqliteStoreTest, AFileThatRootMakesBelongsToTheOwnerOfItsFolder) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  const auto folder = dir_.File("data");
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  ASSERT_EQ(::chown(folder.c_str(), 12345, 12346), 0);
+  auto store = Open();
+  ASSERT_THAT(store->Create(Make("a")), IsOk());
+  struct stat info {};
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    ASSERT_EQ(::stat((path_ + suffix).c_str(), &info), 0) << suffix;
+    EXPECT_EQ(info.st_uid, 12345u) << suffix;
+    EXPECT_EQ(info.st_gid, 12346u) << suffix;
+    EXPECT_EQ(info.st_mode & 0777, 0600u) << suffix;
+  }
+}
+
 TEST_F(SqliteStoreTest, TakesOthersPermissionsOffAnOldFile) {
   Open().reset();
   ASSERT_EQ(::chmod(path_.c_str(), 0644), 0);
