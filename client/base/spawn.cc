@@ -113,8 +113,10 @@ std::string ExitStatus::Text() const {
 
 Result<Child> Spawn(const SpawnOptions& options) {
   const auto error = [&](const std::string& step, int number) {
-    return Err(Code::kInternal, fmt::format("cannot start {}: {}: {}", options.command.at(0), step,
-                                            std::strerror(number)));
+    const bool full = number == EAGAIN || number == ENOMEM || number == EMFILE || number == ENFILE;
+    return Err(
+        full ? Code::kResourceExhausted : Code::kInternal,
+        fmt::format("cannot start {}: {}: {}", options.command.at(0), step, std::strerror(number)));
   };
   Prepared p;
   p.argv = Pointers(options.command);

@@ -356,9 +356,12 @@ base::Result<Next> FunctionReconciler::Prepare(View& view, const Revision& revis
     return Fail(view, revision, api::FailureOf(prepared.error()));
   }
   if (prepared->readiness == gateway::Readiness::kFailed) {
-    return Fail(view, revision,
-                prepared->failure.value_or(
-                    api::Failure{.reason = "StartFailed", .message = "it did not start"}));
+    auto failure = prepared->failure.value_or(
+        api::Failure{.reason = "StartFailed", .message = "it did not start"});
+    // The machine has no process or memory left now: no fault of the function.
+    if (failure.reason == "NoResources" && !late)
+      return TryAgain(view, "Deploying", {base::Code::kUnavailable, failure.message, "", "", {}});
+    return Fail(view, revision, std::move(failure));
   }
   if (prepared->readiness == gateway::Readiness::kStarting) {
     if (late) {

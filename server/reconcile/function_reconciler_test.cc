@@ -138,6 +138,22 @@ TEST_F(FunctionReconcilerTest, TheSwitchWaitsForReadiness) {
   EXPECT_EQ(world_.serving->Route("f")->revision->revision, 2);
 }
 
+TEST_F(FunctionReconcilerTest, AMachineWithoutRoomIsTriedAgain) {
+  std::atomic<bool> room{false};
+  world_.serving->Answers([&](const auto&, const auto&) {
+    if (room) return gateway::Prepared{gateway::Readiness::kReady, {}};
+    return gateway::Prepared{gateway::Readiness::kFailed,
+                             api::Failure{.reason = "NoResources", .message = "fork: no room"}};
+  });
+  world_.PutFunction("f");
+  ASSERT_TRUE(Eventually(
+      [&] { return world_.Get<Function>("f").status.note.find("no room") != std::string::npos; }));
+  EXPECT_EQ(world_.Get<Function>("f").status.phase, "Deploying");
+  room = true;
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world_.Get<Function>("f").status.note, "");
+}
+
 TEST_F(FunctionReconcilerTest, NotReadyInTimeFails) {
   world_.Stop();
   world_.options.start_limit = std::chrono::seconds(0);

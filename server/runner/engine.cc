@@ -206,7 +206,9 @@ class Engine::Impl {
   }
 
   void StartFailed(base::Error error) {
-    error.reason = out_of_memory_ ? "OutOfMemory" : "StartFailed";
+    error.reason = out_of_memory_                           ? "OutOfMemory"
+                   : error.code == Code::kResourceExhausted ? "NoResources"
+                                                            : "StartFailed";
     error.code = Code::kFailedPrecondition;
     error.source.log_tail =
         ToVector(tail_);  // without our own line, which says what the message says

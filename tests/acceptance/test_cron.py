@@ -92,7 +92,8 @@ class Misfire(CronCase):
 
 class Overlap(CronCase):
     def test_skip_queue_and_allow_when_a_run_is_still_going(self):
-        self.function("f", CODE, concurrency=20, minReplicas=1)
+        # The first runs may last a whole minute and more.
+        self.function("f", CODE, concurrency=20, minReplicas=1, timeoutSec=120)
         # Twelve seconds are enough for what comes before the next minute.
         left = 60 - time.time() % 60
         if left < 15:

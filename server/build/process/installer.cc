@@ -261,7 +261,10 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
     if (!options_.home.empty() && Exists(options_.home + "/" + name))
       configuration.emplace_back(options_.home + "/" + name, name);
   }
-  spawn.limits = {{RLIMIT_CORE, 0}, {RLIMIT_NOFILE, 4096}, {RLIMIT_FSIZE, 4ull << 30}};
+  spawn.limits = {{RLIMIT_CORE, 0},
+                  {RLIMIT_NOFILE, 4096},
+                  {RLIMIT_FSIZE, 4ull << 30},
+                  {RLIMIT_DATA, 4ull << 30}};
   const std::string directory = node ? inside + "/layer" : code;
   if (options_.sandbox) {
     sandbox::Sandbox box;

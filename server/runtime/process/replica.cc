@@ -65,7 +65,11 @@ void RunningReplica::Start(TurnEvents& events) {
   view_.failure.reset();
   events.changed = true;
   auto launched = deps_.launcher.Launch(key_, spec_, view_.id, interpreter_);
-  if (!launched) return Fail({"StartFailed", launched.error().message, "", 0, {}}, events);
+  if (!launched) {
+    const bool full = launched.error().code == base::Code::kResourceExhausted;
+    return Fail({full ? "NoResources" : "StartFailed", launched.error().message, "", 0, {}},
+                events);
+  }
   child_ = launched->child;
   control_ = launched->control;
   log_ = launched->log;
