@@ -154,7 +154,7 @@ void AddError(framework::Diagnostics& diagnostics, const base::Error& error,
 base::Error FailureError(const std::optional<api::Failure>& failure, std::string_view what,
                          std::string field) {
   base::Error error{base::Code::kFailedPrecondition,
-                    fmt::format("The {} is in phase Failed", what),
+                    fmt::format("{} is in phase Failed", what),
                     std::move(field),
                     "",
                     {}};

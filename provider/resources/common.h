@@ -54,6 +54,7 @@ void AddError(framework::Diagnostics& diagnostics, const base::Error& error,
               std::string_view action, const framework::FieldMap& fields,
               std::string_view fallback = "name");
 /// The error that a Failed object stands for: phase, reason, file:line and the last log lines.
+/// `what` begins a sentence.
 base::Error FailureError(const std::optional<api::Failure>& failure, std::string_view what,
                          std::string field);
 /// Waits a moment; false where the call was stopped or its deadline passed meanwhile.

@@ -122,7 +122,7 @@ bool Await(Change& change, const api::Function& written, std::string_view verb,
   if (ready.status.phase == "Ready") return true;
   auto error =
       FailureError(ready.status.failure,
-                   fmt::format("revision of {}", Describe(kKind, change.name)), "/spec/source");
+                   fmt::format("The revision of {}", Describe(kKind, change.name)), "/spec/source");
   if (ready.status.serving) {
     error.message += fmt::format(". Revision {} serves on", ready.status.revision);
   }

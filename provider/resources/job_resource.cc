@@ -104,7 +104,7 @@ void Finish(Backend& backend, const api::Job& written, std::string_view verb,
   }
   response.state = JobStateOf(*ended);
   if (ended->status.phase == "Failed") {
-    const auto what = fmt::format("run {} of {}, attempt {},", spec.run_id, Describe(kKind, name),
+    const auto what = fmt::format("Run {} of {}, attempt {},", spec.run_id, Describe(kKind, name),
                                   ended->status.attempts);
     AddError(response.diagnostics, FailureError(ended->status.failure, what, ""), action, Fields(),
              "run_id");

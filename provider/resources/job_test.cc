@@ -131,7 +131,7 @@ TEST_F(JobTest, AFailedRerunFailsTheApplyAndTheNextTriesOnce) {
   const auto config = Config(R"("run_id":2)");
   auto failed = driver.Apply(config);
   for (const char* part :
-       {"run 2 of job default/j, attempt 1", "asked to fail", "handler.py:9", "Traceback"}) {
+       {"Run 2 of job default/j, attempt 1", "asked to fail", "handler.py:9", "Traceback"}) {
     EXPECT_TRUE(HasError(failed.diagnostics, "run_id", part)) << part << failed.Problems();
   }
   EXPECT_TRUE(failed.violations.empty()) << failed.Problems();

@@ -105,7 +105,7 @@ void Finish(Backend& backend, const api::Trigger& written, std::string_view verb
   }
   response.state = TriggerStateOf(*ready, request.plan);
   if (ready->status.phase == "Failed") {
-    auto error = FailureError(ready->status.failure, what, "/spec/function");
+    auto error = FailureError(ready->status.failure, "The " + what, "/spec/function");
     error.message +=
         "\n\nIf the function is made by this configuration, write function = "
         "sless_function.<label>.name, so that Terraform makes "

@@ -157,7 +157,7 @@ class Engine::Impl {
   void Wait() {
     fds_.clear();
     fds_.push_back({wake_.fd(), POLLIN, 0});
-    if (log_.Behind()) fds_.push_back({options_.log_fd, POLLOUT, 0});
+    if (!log_.empty()) fds_.push_back({options_.log_fd, POLLOUT, 0});
     if (worker_) worker_->AddTo(fds_, !log_.Behind());
     poll(fds_.data(), fds_.size(),
          static_cast<int>(std::min<int64_t>(NextTimer().count(), 60'000)));

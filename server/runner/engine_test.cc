@@ -264,6 +264,27 @@ TEST_F(EngineTest, AStalledReaderOfTheLogStopsThePrintingAndNotTheClock) {
   EXPECT_THAT(read_back, HasSubstr("\"m\":\"last\""));
 }
 
+TEST_F(EngineTest, WhatTheLogsReaderTakesLateStillArrives) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  options_.log_fd = ends[1];
+  Python("def handle(event):\n  for i in range(150): print('x' * 1000)\n  print('last')\n");
+  EXPECT_EQ(Reason(Call("r1", "1")), "OK");  // more than a pipe holds, less than stops the worker
+  std::string text;
+  const auto until = clock_.Steady() + seconds(10);
+  while (text.find("\"m\":\"last\"") == std::string::npos && clock_.Steady() < until) {
+    pollfd fd{ends[0], POLLIN, 0};
+    poll(&fd, 1, 100);
+    char buffer[65536];
+    const ssize_t n = read(ends[0], buffer, sizeof buffer);
+    if (n > 0) text.append(buffer, static_cast<size_t>(n));
+  }
+  EXPECT_THAT(text, HasSubstr("\"m\":\"last\""));
+  engine_.reset();
+  close(ends[0]);
+  close(ends[1]);
+}
+
 TEST_F(EngineTest, OtherCallsEndBeforeAStuckWorkerIsReplaced) {
   options_.timeout = milliseconds(700);
   options_.concurrency = 3;

@@ -25,6 +25,8 @@ class LogWriter {
   void Flush();
   /// Waits for the reader, at most so long.
   void FlushAll(std::chrono::milliseconds most);
+  /// Nothing waits for the reader.
+  bool empty() const { return pending_.empty(); }
   /// The reader is so far behind that no more should be written.
   bool Behind() const { return pending_.size() > kMostPending; }
 
