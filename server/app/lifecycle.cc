@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,6 +35,14 @@ std::optional<int> NextSignal(std::chrono::milliseconds wait) {
   return signal > 0 ? std::optional(signal) : std::nullopt;
 }
 
+/// In a container without an init this process is the first one, and inherits what others leave:
+/// each sandbox leaves its own first process. Their parent then is this thread, which starts
+/// nothing itself, so that nobody's child is taken from him.
+void BuryOrphans() {
+  while (waitpid(-1, nullptr, WNOHANG | __WNOTHREAD) > 0) {
+  }
+}
+
 }  // namespace
 
 void BlockSignals() {
@@ -50,7 +59,10 @@ int ServeUntilSignal(config::Options options, Environment environment, base::Log
     return 1;
   }
   std::optional<int> signal;
-  while (!signal) signal = NextSignal(std::chrono::milliseconds(60'000));
+  while (!signal) {
+    signal = NextSignal(std::chrono::milliseconds(2'000));
+    BuryOrphans();
+  }
 
   log.Info("stopping", {{"signal", *signal}, {"grace_sec", grace.count()}});
   const base::SystemClock clock;

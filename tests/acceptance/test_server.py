@@ -118,6 +118,40 @@ class Program(unittest.TestCase):
         self.assertIn("workers: 9", done.stdout)
 
 
+class FirstProcess(ServerCase):
+    """As in a container without an init: slessd inherits the orphans of its sandboxes."""
+
+    def setUp(self):
+        alone = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"] + ([] if os.geteuid() == 0 else ["--user", "--map-root-user"])
+        if subprocess.run([*alone, "true"], capture_output=True, timeout=20, check=False).returncode != 0:
+            self.skipTest("this machine gives no pid namespace")
+        self.plane = ControlPlane(wrap=alone)
+        self.addCleanup(self.plane.stop)
+        self.plane.start()
+
+    def test_no_zombie_stays(self):
+        server = self.plane.processes()[0]
+        for _ in range(3):
+            self.function("f", "def handle(event):\n    return 1\n", minReplicas=1)
+            self.assertEqual(200, self.plane.api("/v1/namespaces/default/functions/f/invoke", "POST", "{}").status)
+            self.assertEqual(204, self.plane.api("/v1/namespaces/default/functions/f?wait=gone&timeout=20", "DELETE").status)
+        self.until(lambda: not self.zombies(server), 10, "they were buried")
+        os.kill(server, signal.SIGTERM)
+        self.assertEqual(0, self.plane.process.wait(40))
+
+    def zombies(self, parent):
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                    state, of = file.read().rpartition(")")[2].split()[:2]
+            except OSError:
+                continue
+            if state == "Z" and int(of) == parent:
+                found.append(pid)
+        return found
+
+
 class Life(ServerCase):
     def test_data_is_private_and_one_server_has_it(self):
         for folder, folders, files in os.walk(self.plane.data):

@@ -52,13 +52,15 @@ def request(url, method="GET", body=None, headers=None, timeout=60):
 
 
 class ControlPlane:
-    """A slessd of its own. After start(): url, token, pid. own_session: a Ctrl-C at the terminal does not reach it."""
+    """A slessd of its own. After start(): url, token, pid. own_session: a Ctrl-C at the terminal does not reach it.
+    wrap: a command that starts it, whose arguments come first."""
 
-    def __init__(self, config=None, args=(), env=None, own_session=False):
+    def __init__(self, config=None, args=(), env=None, own_session=False, wrap=()):
         self.dir = tempfile.mkdtemp(prefix="sless-test-")
         self.data = os.path.join(self.dir, "data")
         self.log_path = os.path.join(self.dir, "slessd.log")
         self.args = list(args)
+        self.wrap = list(wrap)
         self.env = dict(os.environ, **(env or {}))
         if config is not None:
             path = os.path.join(self.dir, "slessd.yaml")
@@ -77,7 +79,7 @@ class ControlPlane:
         """Starts it on a free port (the same one after a restart) and waits until it is ready."""
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [os.path.join(BIN, "slessd"), "serve", "--data-dir", self.data, "--listen", f"127.0.0.1:{self._port}", *self.args],
+                self.wrap + [os.path.join(BIN, "slessd"), "serve", "--data-dir", self.data, "--listen", f"127.0.0.1:{self._port}", *self.args],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, start_new_session=self.own_session)
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
@@ -86,7 +88,7 @@ class ControlPlane:
             try:
                 with open(os.path.join(self.data, "server.json"), encoding="utf-8") as file:
                     info = json.load(file)
-                if info["pid"] == self.process.pid:
+                if info["pid"] == self.process.pid or self.wrap:
                     self._port = int(info["address"].rsplit(":", 1)[1])
                     self.url = f"http://127.0.0.1:{self._port}"
                     if request(self.url + "/readyz", timeout=2).status == 200:
