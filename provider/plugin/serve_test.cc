@@ -434,6 +434,7 @@ TEST_F(ServeTest, FilesAreClosedOnExecAndStdoutIsSilent) {
     if (fd <= 2) continue;
     std::ifstream in(entry.path());
     const std::string text(std::istreambuf_iterator<char>(in), {});
+    if (text.empty()) continue;  // a connection that was closed meanwhile
     const size_t at = text.find("flags:");
     ASSERT_NE(at, std::string::npos);
     EXPECT_TRUE(std::stoul(text.substr(at + 6), nullptr, 8) & O_CLOEXEC)
