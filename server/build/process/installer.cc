@@ -190,16 +190,16 @@ base::Result<Installer::Tool> Installer::FindNpm() const {
                      "", "BuildFailed");
   }
   Tool tool;
-  tool.command = {npm};
   tool.path = fs::path(node).parent_path().string() + ":" + options_.path;
   AddNeed(node, tool.needs);
-  std::error_code ignored;
-  // npm is a folder of scripts; its entry lies in bin/ of it.
-  const fs::path real = fs::canonical(npm, ignored);
-  if (!ignored && !real.string().starts_with("/usr/")) {
-    AddNeed(npm, tool.needs);
+  // npm is a folder of scripts, and its entry script, which lies in bin/ of it, finds the others
+  // from where it lies itself: it is called by that path, for a link to it is a file like any other
+  // in the sandbox.
+  std::error_code error;
+  const fs::path real = fs::canonical(npm, error);
+  tool.command = {error ? npm : real.string()};
+  if (!error && !real.string().starts_with("/usr/"))
     tool.needs.push_back(real.parent_path().parent_path());
-  }
   return tool;
 }
 
