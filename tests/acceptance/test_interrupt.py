@@ -7,6 +7,7 @@ import time
 import unittest
 
 from tests.acceptance.harness.case import Case
+from tests.acceptance.harness.processes import below
 
 SLOW = 'import time\ntime.sleep(%s)\n\ndef handle(event, context):\n    return "%s"\n'
 CONFIG = '''
@@ -26,24 +27,13 @@ resource "sless_trigger" "t" {
 
 def children(pid):
     """-> {pid: command} of the processes below `pid`."""
-    parents, found, todo = {}, {}, [pid]
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
+    found = {}
+    for child in below(pid):
         try:
-            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
-                parents[int(entry)] = int(file.read().rpartition(")")[2].split()[1])  # the name before may hold spaces
+            with open(f"/proc/{child}/cmdline", encoding="utf-8") as file:
+                found[child] = file.read().replace("\0", " ")
         except OSError:
-            continue  # it ended in between
-    while todo:
-        parent = todo.pop()
-        for child in (c for c, p in parents.items() if p == parent):
-            todo.append(child)
-            try:
-                with open(f"/proc/{child}/cmdline", encoding="utf-8") as file:
-                    found[child] = file.read().replace("\0", " ")
-            except OSError:
-                continue
+            continue
     return found
 
 

@@ -14,6 +14,7 @@ import time
 import unittest
 import zipfile
 
+from .harness import processes
 from .harness.control_plane import BIN, ControlPlane, request
 
 SLESSD = os.path.join(BIN, "slessd")
@@ -140,16 +141,7 @@ class FirstProcess(ServerCase):
         self.assertEqual(0, self.plane.process.wait(40))
 
     def zombies(self, parent):
-        found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                    state, of = file.read().rpartition(")")[2].split()[:2]
-            except OSError:
-                continue
-            if state == "Z" and int(of) == parent:
-                found.append(pid)
-        return found
+        return [pid for pid, (of, state) in processes.table().items() if state == "Z" and of == parent]
 
 
 class Life(ServerCase):

@@ -12,6 +12,8 @@ import tempfile
 import time
 import urllib.parse
 
+from .processes import below
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 BIN = os.environ.get("SLESS_BIN", os.path.join(ROOT, "build", "bin"))
 
@@ -142,20 +144,7 @@ class ControlPlane:
 
     def processes(self):
         """-> pids of what runs under this server's process, itself left out."""
-        children = {}
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                    stat = file.read()
-                children.setdefault(int(stat.rsplit(")", 1)[1].split()[1]), []).append(int(pid))
-            except OSError:
-                continue
-        found, todo = [], [self.process.pid]
-        while todo:
-            for child in children.get(todo.pop(), []):
-                found.append(child)
-                todo.append(child)
-        return found
+        return below(self.process.pid)
 
     # --- REST ---------------------------------------------------------------------------------------------------------------
 
