@@ -8,7 +8,6 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
-#include <openssl/x509.h>
 
 #include <chrono>
 #include <memory>
@@ -34,7 +33,6 @@ using KeyPtr = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
 using DigestPtr = std::unique_ptr<EVP_MD_CTX, Freer<EVP_MD_CTX_free>>;
 using NumberPtr = std::unique_ptr<BIGNUM, Freer<BN_clear_free>>;
 using BioPtr = std::unique_ptr<BIO, Freer<BIO_free_all>>;
-using CertificatePtr = std::unique_ptr<X509, Freer<X509_free>>;
 
 // The certificate is written here and not by the library's X509 functions: those take the key apart
 // and put it together again through its encoders and decoders, which costs more time than
@@ -168,11 +166,20 @@ base::Result<ServerIdentity> MakeServerIdentity(base::TimePoint now) {
 }
 
 base::Status CheckCertificate(const std::string& pem) {
-  BioPtr in(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-  const CertificatePtr certificate(in ? PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr)
-                                      : nullptr);
+  const BioPtr in(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  char* name = nullptr;
+  char* header = nullptr;
+  unsigned char* bytes = nullptr;
+  long size = 0;
+  const bool read = in && PEM_read_bio(in.get(), &name, &header, &bytes, &size) == 1;
+  // A certificate is a DER SEQUENCE.
+  const bool good =
+      read && name == std::string_view(PEM_STRING_X509) && size > 0 && bytes[0] == 0x30;
+  OPENSSL_free(name);
+  OPENSSL_free(header);
+  OPENSSL_free(bytes);
   ERR_clear_error();
-  if (certificate) return base::Ok();
+  if (good) return base::Ok();
   return Err(
       Code::kInvalidArgument,
       fmt::format(

@@ -21,8 +21,8 @@ struct ServerIdentity {
 /// `now` for a year. Error: kInternal with the library's reason; nothing helps but to report it.
 base::Result<ServerIdentity> MakeServerIdentity(base::TimePoint now);
 
-/// OK if `pem` holds a certificate. Error: kInvalidArgument; says what the host sent, for a
-/// start-up message.
+/// OK if `pem` is the PEM text of a certificate; its fields are left to TLS, as reading them twice
+/// would cost each start. Error: kInvalidArgument; says what the host sent, for a start-up message.
 base::Status CheckCertificate(const std::string& pem);
 
 }  // namespace sless::plugin

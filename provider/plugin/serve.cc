@@ -16,6 +16,7 @@
 #include "provider/plugin/auto_mtls.h"
 #include "provider/plugin/crash.h"
 #include "provider/plugin/handshake.h"
+#include "provider/plugin/listener.h"
 #include "provider/plugin/process_events.h"
 #include "provider/plugin/server.h"
 #include "provider/plugin/socket_folder.h"
@@ -105,11 +106,11 @@ void ForgetHostVariables(char** environment) {
   for (const std::string& name : names) unsetenv(name.c_str());
 }
 
-// Everything of one run that has to be taken down again.
+// Where the host finds this run, and what it has to know.
 struct Listening {
   std::unique_ptr<SocketFolder> folder;  // none for TCP
-  std::unique_ptr<Server> server;
-  std::string certificate_der;  // "" for plaintext
+  std::unique_ptr<Listener> listener;
+  std::optional<ServerIdentity> identity;  // none for plaintext
 };
 
 class Run {
@@ -117,28 +118,44 @@ class Run {
   Run(const Program& program, const ProviderFactory& factory, Environment environment, bool debug)
       : program_(program), factory_(factory), environment_(std::move(environment)), debug_(debug) {}
 
+  // The host is told before the server is there: setting gRPC up is half of all work of a start,
+  // and the host has work of its own to do meanwhile. The socket keeps what it sends.
   base::Result<int> Execute() {
     ASSIGN_OR_RETURN(events_,
                      ProcessEvents::Make({.end_on_interrupt = debug_, .watch_host = !debug_}));
     ASSIGN_OR_RETURN(Listening listening, Listen());
+    if (WantsTls()) {
+      RETURN_IF_ERROR(CheckCertificate(environment_.client_certificate));
+      ASSIGN_OR_RETURN(listening.identity, MakeServerIdentity(clock_.Now()));
+    }
     Announce(listening);
-    return WaitAndStop(listening);
+    ASSIGN_OR_RETURN(server_,
+                     Server::Start({.provider = factory_(),
+                                    .clock = clock_,
+                                    .log = {STDERR_FILENO, environment_.log_level},
+                                    .listener = std::move(listening.listener),
+                                    .identity = std::move(listening.identity),
+                                    .client_certificate = environment_.client_certificate,
+                                    .on_shutdown = [this] { events_->RequestShutdown(); }}));
+    return WaitAndStop(listening.folder.get());
   }
 
  private:
-  base::Result<Listening> Listen() {
+  base::Result<Listening> Listen() const {
+    Listening listening;
     auto folder = SocketFolder::Make(Parents(), "tfp-" + program_.name + "-");
     if (folder) {
-      RemoveAtCrash((*folder)->socket_path());
-      ASSIGN_OR_RETURN(Listening listening,
-                       Start({Endpoint::Network::kUnix, (*folder)->socket_path()}));
-      RETURN_IF_ERROR((*folder)->SetAccess(environment_.socket_group));
       listening.folder = std::move(*folder);
+      const std::string& path = listening.folder->socket_path();
+      RemoveAtCrash(path);
+      ASSIGN_OR_RETURN(listening.listener, Listener::Open({Endpoint::Network::kUnix, path}));
+      RETURN_IF_ERROR(listening.folder->SetAccess(environment_.socket_group));
       return listening;
     }
     // A TCP port is open to every user of the machine: only with TLS.
     if (!WantsTls()) return Err(std::move(folder).error());
-    return ListenTcp();
+    ASSIGN_OR_RETURN(listening.listener, ListenTcp());
+    return listening;
   }
 
   std::vector<std::string> Parents() const {
@@ -146,10 +163,10 @@ class Run {
     return {environment_.temp_folder, "/tmp"};
   }
 
-  base::Result<Listening> ListenTcp() {
+  base::Result<std::unique_ptr<Listener>> ListenTcp() const {
     for (int port = environment_.min_port; port <= environment_.max_port; ++port) {
-      auto listening = Start({Endpoint::Network::kTcp, fmt::format("127.0.0.1:{}", port)});
-      if (listening || listening.error().code != Code::kUnavailable) return listening;
+      auto listener = Listener::Open({Endpoint::Network::kTcp, fmt::format("127.0.0.1:{}", port)});
+      if (listener) return listener;
     }
     return Err(Code::kUnavailable, fmt::format("no free port on 127.0.0.1 between {} and {}",
                                                environment_.min_port, environment_.max_port));
@@ -157,31 +174,15 @@ class Run {
 
   bool WantsTls() const { return !debug_ && !environment_.client_certificate.empty(); }
 
-  base::Result<Listening> Start(Endpoint endpoint) {
-    Listening listening;
-    Server::Options options{.provider = factory_(),
-                            .clock = clock_,
-                            .log = {STDERR_FILENO, environment_.log_level},
-                            .endpoint = std::move(endpoint),
-                            .identity = std::nullopt,
-                            .client_certificate = environment_.client_certificate,
-                            .on_shutdown = [this] { events_->RequestShutdown(); }};
-    if (WantsTls()) {
-      ASSIGN_OR_RETURN(options.identity, MakeServerIdentity(clock_.Now()));
-      listening.certificate_der = options.identity->certificate_der;
-    }
-    ASSIGN_OR_RETURN(listening.server, Server::Start(std::move(options)));
-    return listening;
-  }
-
-  void Announce(const Listening& listening) {
-    const Endpoint& endpoint = listening.server->endpoint();
+  void Announce(const Listening& listening) const {
+    const Endpoint& endpoint = listening.listener->endpoint();
     if (debug_) {
       WriteAll(STDOUT_FILENO, ReattachText(ReattachJson(program_.address, getpid(), endpoint)));
       return;
     }
     WriteAll(STDOUT_FILENO,
-             HandshakeLine(endpoint, listening.certificate_der, environment_.names_multiplexing));
+             HandshakeLine(endpoint, listening.identity ? listening.identity->certificate_der : "",
+                           environment_.names_multiplexing));
     // The host reads what follows only to throw it away, and a long line would block us for ever.
     if (const int null = open("/dev/null", O_WRONLY | O_CLOEXEC); null >= 0) {
       dup2(null, STDOUT_FILENO);
@@ -189,18 +190,18 @@ class Run {
     }
   }
 
-  int WaitAndStop(Listening& listening) {
+  int WaitAndStop(SocketFolder* folder) {
     EndReason reason = EndReason::kNone;
     while (reason == EndReason::kNone) {
       reason = events_->Wait(kLook);
-      listening.server->StopCancelledCalls();
+      server_->StopCancelledCalls();
     }
-    listening.server->StopCalls();
+    server_->StopCalls();
     // First of all: a host kills who takes longer than 2 s, and on a busy machine that is not much.
     // Connections stay.
-    if (listening.folder) listening.folder->Remove();
+    if (folder != nullptr) folder->Remove();
     const bool stopped =
-        listening.server->Stop(reason == EndReason::kSignal ? kGraceOfSignal : kGraceOfShutdown);
+        server_->Stop(reason == EndReason::kSignal ? kGraceOfSignal : kGraceOfShutdown);
     // A call that does not end would keep us here for ever: nobody waits for it any more.
     if (!stopped) _exit(0);
     return 0;
@@ -212,6 +213,7 @@ class Run {
   const bool debug_;
   base::SystemClock clock_;
   std::unique_ptr<ProcessEvents> events_;
+  std::unique_ptr<Server> server_;
 };
 
 }  // namespace

@@ -31,56 +31,48 @@ std::shared_ptr<grpc::ServerCredentials> Credentials(const Server::Options& opti
   return grpc::SslServerCredentials(tls);
 }
 
-std::string Address(const Endpoint& endpoint) {
-  return endpoint.network == Endpoint::Network::kUnix ? "unix:" + endpoint.address
-                                                      : endpoint.address;
-}
-
 class GrpcServer final : public Server {
  public:
-  // Takes the provider and the callback out of the options.
+  // Takes the provider, the callback and the listener out of the options.
   explicit GrpcServer(Options& options)
       : engine_(std::move(options.provider), options.clock),
         side_services_(std::move(options.on_shutdown)),
         service_(MakeProviderService(engine_, calls_, options.log)),
-        endpoint_(options.endpoint) {}
+        listener_(std::move(options.listener)) {}
 
   ~GrpcServer() override {
     if (server_ != nullptr) Stop(std::chrono::seconds(1));
     if (stopper_.joinable()) stopper_.join();
   }
 
-  base::Status Listen(const Options& options) {
+  base::Status Serve(const Options& options) {
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
     builder.SetMaxSendMessageSize(kMaxMessageBytes);
-    // Two providers must never share a port.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     // One queue is enough for one client; threads are added as calls block.
     builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
-    int port = 0;
-    builder.AddListeningPort(Address(endpoint_), Credentials(options), &port);
+    acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        Credentials(options));
     builder.RegisterService(service_.get());
     side_services_.Register(builder);
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr || port <= 0) {
-      // The reason is looked for only now: reading the certificate twice would cost each start.
-      if (options.identity) RETURN_IF_ERROR(CheckCertificate(options.client_certificate));
-      return Err(Code::kUnavailable,
-                 fmt::format("the plugin's server cannot listen on {}", Address(endpoint_)));
-    }
-    if (endpoint_.network == Endpoint::Network::kTcp)
-      endpoint_.address = fmt::format("127.0.0.1:{}", port);
+    if (server_ == nullptr) return Err(Code::kInternal, "gRPC does not start the plugin's server");
+    listener_->Start([this](int fd) {
+      grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+      connection.fd = fd;
+      acceptor_->HandleNewConnection(&connection);
+    });
     return base::Ok();
   }
 
-  const Endpoint& endpoint() const override { return endpoint_; }
   void StopCalls() override { calls_.StopAll(); }
   void StopCancelledCalls() override { calls_.StopCancelled(); }
 
   bool Stop(std::chrono::milliseconds grace) override {
     std::unique_lock lock(mutex_);
     if (!stopper_.joinable()) {
+      listener_->Stop();
       side_services_.FinishStreams();
       // gRPC ends calls at the deadline, but then waits for their handlers without limit: so not in
       // this thread.
@@ -100,7 +92,8 @@ class GrpcServer final : public Server {
   RunningCalls calls_;
   SideServices side_services_;
   std::unique_ptr<grpc::Service> service_;
-  Endpoint endpoint_;
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -112,7 +105,7 @@ class GrpcServer final : public Server {
 
 base::Result<std::unique_ptr<Server>> Server::Start(Options options) {
   auto server = std::make_unique<GrpcServer>(options);
-  RETURN_IF_ERROR(server->Listen(options));
+  RETURN_IF_ERROR(server->Serve(options));
   return std::unique_ptr<Server>(std::move(server));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The gRPC server of one provider: where it listens, who may connect, which services it has.
+// The gRPC server of one provider: who may connect, which services it has.
 
 #include <chrono>
 #include <functional>
@@ -12,7 +12,7 @@
 #include "client/base/result.h"
 #include "provider/framework/provider.h"
 #include "provider/plugin/auto_mtls.h"
-#include "provider/plugin/handshake.h"
+#include "provider/plugin/listener.h"
 #include "provider/plugin/provider_service.h"
 
 namespace sless::plugin {
@@ -24,8 +24,8 @@ class Server {
     std::unique_ptr<framework::Provider> provider;
     const base::Clock& clock;
     LogSink log;
-    /// The socket's path, or a TCP address with a port (0: any port).
-    Endpoint endpoint;
+    /// Where the host finds it.
+    std::unique_ptr<Listener> listener;
     /// Both set: mutual TLS, the host's certificate is the only one that may connect. None:
     /// plaintext.
     std::optional<ServerIdentity> identity;
@@ -33,13 +33,11 @@ class Server {
     /// The host asks for the end; called in a thread of gRPC, must only signal.
     std::function<void()> on_shutdown;
   };
-  /// Listens and serves. Errors: kUnavailable where the endpoint cannot be bound (try another one),
-  /// kInvalidArgument for a client certificate that is none.
+  /// Serves the connections of the listener. With a client certificate that TLS does not take
+  /// nobody gets in. Error: kInternal; nothing helps but to report it.
   static base::Result<std::unique_ptr<Server>> Start(Options options);
   virtual ~Server() = default;
 
-  /// As given, with the port that was bound.
-  virtual const Endpoint& endpoint() const = 0;
   /// Asks running calls to return soon with what they have.
   virtual void StopCalls() = 0;
   /// The same for those that the host gave up. To be called now and then.

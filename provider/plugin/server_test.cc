@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <future>
 #include <set>
 #include <thread>
 
@@ -33,11 +34,12 @@ using testing::ThingType;
 struct Rig {
   explicit Rig(const testing::HostIdentity* host = nullptr) {
     folder = std::move(*SocketFolder::Make({"/tmp"}, "tfp-test-"));
-    Server::Options options{.provider = testing::MakeTrialProvider(),
-                            .clock = clock,
-                            .log = {-1, std::nullopt},
-                            .endpoint = {Endpoint::Network::kUnix, folder->socket_path()},
-                            .on_shutdown = [this] { ++shutdowns; }};
+    Server::Options options{
+        .provider = testing::MakeTrialProvider(),
+        .clock = clock,
+        .log = {-1, std::nullopt},
+        .listener = *Listener::Open({Endpoint::Network::kUnix, folder->socket_path()}),
+        .on_shutdown = [this] { ++shutdowns; }};
     if (host != nullptr) {
       options.identity = *MakeServerIdentity(clock.Now());
       options.client_certificate = host->certificate_pem;
@@ -108,35 +110,59 @@ TEST(ServerTls, OnlyTheHostsCertificateMayConnect) {
       << "the server still serves";
 }
 
-TEST(ServerTls, ABrokenClientCertificateIsAStartError) {
-  base::SystemClock clock;
-  auto folder = std::move(*SocketFolder::Make({"/tmp"}, "tfp-test-"));
-  Server::Options options{.provider = testing::MakeTrialProvider(),
-                          .clock = clock,
-                          .endpoint = {Endpoint::Network::kUnix, folder->socket_path()},
-                          .identity = *MakeServerIdentity(clock.Now()),
-                          .client_certificate = "no certificate",
-                          .on_shutdown = [] {}};
-  const auto started = Server::Start(std::move(options));
-  ASSERT_FALSE(started.has_value());
-  EXPECT_THAT(started.error().message, HasSubstr("PLUGIN_CLIENT_CERT"));
+TEST(ServerTls, ABrokenCertificateOfTheHostLetsNobodyIn) {
+  const auto host = testing::MakeHostIdentity();
+  testing::HostIdentity broken = host;
+  broken.certificate_pem = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
+  Rig rig(&broken);
+  EXPECT_FALSE(CanCall(testing::Connect(rig.target(), &host, rig.server_der)));
+  EXPECT_FALSE(CanCall(rig.Plain()));
 }
 
-TEST(Server, AnAddressInUseIsUnavailable) {
-  base::SystemClock clock;
-  const auto start = [&](std::string address) {
-    return Server::Start({.provider = testing::MakeTrialProvider(),
-                          .clock = clock,
-                          .endpoint = {Endpoint::Network::kTcp, std::move(address)},
-                          .on_shutdown = [] {}});
+TEST(Listener, AnAddressInUseIsUnavailable) {
+  const auto open = [](std::string address) {
+    return Listener::Open({Endpoint::Network::kTcp, std::move(address)});
   };
-  const auto first = start("127.0.0.1:0");
+  const auto first = open("127.0.0.1:0");
   ASSERT_TRUE(first.has_value());
   EXPECT_THAT((*first)->endpoint().address, ::testing::MatchesRegex("127\\.0\\.0\\.1:[1-9][0-9]+"));
   // Two providers never share a port, as they would with SO_REUSEPORT.
-  const auto second = start((*first)->endpoint().address);
+  const auto second = open((*first)->endpoint().address);
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code, base::Code::kUnavailable);
+  EXPECT_THAT(second.error().message, HasSubstr("Address already in use"));
+}
+
+TEST(Listener, NamesWhatIsNoAddress) {
+  for (const Endpoint& endpoint :
+       std::vector<Endpoint>{{Endpoint::Network::kUnix, std::string(108, 'a')},
+                             {Endpoint::Network::kUnix, "/tmp/no-such-folder-for-sless/rpc.sock"},
+                             {Endpoint::Network::kTcp, "127.0.0.1"},
+                             {Endpoint::Network::kTcp, "127.0.0.1:"},
+                             {Endpoint::Network::kTcp, "127.0.0.1:65536"},
+                             {Endpoint::Network::kTcp, "127.0.0.1:80x"},
+                             {Endpoint::Network::kTcp, "0.0.0.0:0"}}) {
+    const auto opened = Listener::Open(endpoint);
+    ASSERT_FALSE(opened.has_value()) << endpoint.address;
+    EXPECT_EQ(opened.error().code, base::Code::kUnavailable);
+    EXPECT_THAT(opened.error().message, HasSubstr("cannot listen on " + endpoint.address));
+  }
+}
+
+TEST(Listener, WhatComesBeforeTheServerWaits) {
+  base::SystemClock clock;
+  auto folder = std::move(*SocketFolder::Make({"/tmp"}, "tfp-test-"));
+  auto listener = *Listener::Open({Endpoint::Network::kUnix, folder->socket_path()});
+  const auto channel = testing::Connect("unix:" + folder->socket_path(), nullptr, "");
+  auto call = std::async(std::launch::async, [&] { return CanCall(channel); });
+  ASSERT_EQ(call.wait_for(100ms), std::future_status::timeout);
+  const auto server = Server::Start({.provider = testing::MakeTrialProvider(),
+                                     .clock = clock,
+                                     .log = {-1, std::nullopt},
+                                     .listener = std::move(listener),
+                                     .on_shutdown = [] {}});
+  ASSERT_TRUE(server.has_value());
+  EXPECT_TRUE(call.get());
 }
 
 // ---- schema and the families of calls ----

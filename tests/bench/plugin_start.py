@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""How long a provider takes from its start to its handshake line, and how much memory it holds then.
+"""How long a provider takes from its start to its handshake line, and until it serves, and how much memory it holds then.
 
 Starts each program as Terraform does (cookie, a client certificate for automatic TLS, pipes), in turns, so that what else the
-machine does falls on all of them alike. Prints minimum and median milliseconds, resident memory (VmHWM) and the ratio to the peer.
+machine does falls on all of them alike. "serving" is the first frame of HTTP/2 that comes back over TLS: a host sends its first
+call then, so nothing that was put off to after the handshake line is hidden. Processor time and memory are read there.
 
     plugin_start.py build/bin/terraform-provider-sless [--rounds 30] [--peer PROGRAM | --build-peer] [--limit-ms 10 --limit-mb 16]
 
@@ -11,10 +12,13 @@ where that does not work it says why and measures without a peer.
 """
 
 import argparse
+import base64
 import os
 import pathlib
 import select
 import signal
+import socket
+import ssl
 import statistics
 import subprocess
 import sys
@@ -51,20 +55,39 @@ def cpu_ms(pid: int) -> float:
     return total / 1e6
 
 
-def start_once(program: str, environment: dict):
-    """Milliseconds to the handshake line, peak resident kB and processor milliseconds then."""
+def first_frame(line: bytes, folder: pathlib.Path) -> None:
+    """Connects as the host does, with the certificate of the line as the only one trusted."""
+    _, _, network, address, _, certificate = line.decode().strip().split("|")[:6]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_alpn_protocols(["h2"])
+    context.load_verify_locations(cadata=base64.b64decode(certificate + "=" * (-len(certificate) % 4)))
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    if network == "unix":
+        plain = socket.socket(socket.AF_UNIX)
+        plain.settimeout(20)
+        plain.connect(address)
+    else:
+        plain = socket.create_connection(address.rsplit(":", 1), 20)
+    with context.wrap_socket(plain, server_hostname="localhost") as connection:
+        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+        if len(connection.recv(9)) == 0:
+            raise RuntimeError("the provider closed the connection")
+
+
+def start_once(program: str, environment: dict, folder: pathlib.Path) -> dict:
+    """Milliseconds to the handshake line and to serving; processor milliseconds and peak resident kB then."""
     began = time.perf_counter()
     process = subprocess.Popen([program], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL)
     try:
         ready, _, _ = select.select([process.stdout], [], [], 20)
         line = process.stdout.readline() if ready else b""
-        took = (time.perf_counter() - began) * 1000
-        memory = peak_kb(process.pid)
-        cpu = cpu_ms(process.pid)
+        line_ms = (time.perf_counter() - began) * 1000
         if not line.startswith(b"1|6|") and not line.startswith(b"1|5|"):
             raise RuntimeError(f"{program}: no handshake line but {line!r}")
-        return took, memory, cpu
+        first_frame(line, folder)
+        return {"line": line_ms, "serving": (time.perf_counter() - began) * 1000,
+                "cpu": cpu_ms(process.pid), "memory": peak_kb(process.pid)}
     finally:
         # The peer ignores SIGTERM's meaning for us; nothing is lost by a kill here, the socket lies in our folder.
         process.send_signal(signal.SIGTERM)
@@ -82,7 +105,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--peer")
     parser.add_argument("--build-peer", action="store_true")
-    parser.add_argument("--limit-ms", type=float, help="fail where the median of a program (not the peer) is above")
+    parser.add_argument("--limit-ms", type=float, help="fail where any start of a program (not the peer) takes longer to its line")
     parser.add_argument("--limit-mb", type=float, help="fail where the memory of a program (not the peer) is above")
     options = parser.parse_args()
 
@@ -99,29 +122,28 @@ def main() -> int:
             "PLUGIN_CLIENT_CERT": client_certificate(folder),
         }
         everyone = programs + ([peer] if peer else [])
-        times = {p: [] for p in everyone}
-        memory = {p: [] for p in everyone}
-        cpu = {p: [] for p in everyone}
+        starts = {p: [] for p in everyone}
         for program in everyone:
-            start_once(program, environment)  # into the page cache
+            start_once(program, environment, folder)  # into the page cache
         for _ in range(options.rounds):
             for program in everyone:
-                took, peak, busy = start_once(program, environment)
-                cpu[program].append(busy)
-                times[program].append(took)
-                memory[program].append(peak)
+                starts[program].append(start_once(program, environment, folder))
+
+        def median(program: str, what: str) -> float:
+            return statistics.median(start[what] for start in starts[program])
 
         failed = False
-        peer_median = statistics.median(times[peer]) if peer else None
-        print(f"{'program':<34}{'min ms':>8}{'median':>8}{'max':>8}{'cpu ms':>8}{'VmHWM MB':>10}{'file MB':>9}{'vs peer':>9}")
+        print(f"{'program':<28}{'line: min':>10}{'median':>8}{'max':>7}{'vs peer':>9}"
+              f"{'serving: median':>17}{'vs peer':>9}{'cpu ms':>8}{'VmHWM MB':>10}{'file MB':>9}")
         for program in everyone:
-            median = statistics.median(times[program])
-            megabytes = max(memory[program]) / 1024
-            ratio = f"{median / peer_median:.2f}" if peer_median else "-"
-            print(f"{os.path.basename(program):<34}{min(times[program]):>8.1f}{median:>8.1f}{max(times[program]):>8.1f}"
-                  f"{statistics.median(cpu[program]):>8.1f}{megabytes:>10.1f}{os.path.getsize(program) / 1e6:>9.1f}{ratio:>9}")
+            lines = [start["line"] for start in starts[program]]
+            megabytes = max(start["memory"] for start in starts[program]) / 1024
+            ratio = {what: f"{median(program, what) / median(peer, what):.2f}" if peer else "-" for what in ("line", "serving")}
+            print(f"{os.path.basename(program):<28}{min(lines):>10.1f}{median(program, 'line'):>8.1f}{max(lines):>7.1f}{ratio['line']:>9}"
+                  f"{median(program, 'serving'):>17.1f}{ratio['serving']:>9}{median(program, 'cpu'):>8.1f}{megabytes:>10.1f}"
+                  f"{os.path.getsize(program) / 1e6:>9.1f}")
             if program != peer:
-                failed |= options.limit_ms is not None and median > options.limit_ms
+                failed |= options.limit_ms is not None and max(lines) > options.limit_ms
                 failed |= options.limit_mb is not None and megabytes > options.limit_mb
         if failed:
             print("above the limit", file=sys.stderr)
