@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every test and closes with `N passed, N failed` (and `, N skipped` where some were).
+"""Runs every test. The last line is `N passed, N failed`, the lines before it say what was skipped and why.
 
     run.py [unit] [layering] [docs] [fuzz] [acceptance] [-k WORD]     no group: all of them
 
@@ -13,8 +13,8 @@ at the end; what they left in it, or left running, counts as failed too. Ctrl-C 
 """
 import argparse
 import concurrent.futures
+import contextlib
 import glob
-import json
 import os
 import re
 import signal
@@ -23,8 +23,14 @@ import sys
 import tempfile
 import threading
 import time
+import xml.etree.ElementTree
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, ROOT)
+sys.dont_write_bytecode = True
+
+from tests.acceptance.harness.processes import below  # noqa: E402
+
 UNIT_LIMIT, FILE_LIMIT = 300, 900  # seconds
 INTERRUPTED = threading.Event()
 RUNNING = set()  # pids of what run() waits for
@@ -32,20 +38,9 @@ RUNNING = set()  # pids of what run() waits for
 
 def end(pid):
     """Kills a process that was started here and all below it, also those with a session of their own."""
-    children = {}
-    for other in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{other}/stat", encoding="utf-8", errors="replace") as file:
-                children.setdefault(int(file.read().rsplit(")", 1)[1].split()[1]), []).append(int(other))
-        except OSError:
-            continue
-    todo = [pid]
-    for one in todo:
-        todo += children.get(one, [])
-        try:
+    for one in [pid, *below(pid)]:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(one, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def interrupt(_number, _frame):
@@ -91,22 +86,24 @@ def left_behind(totals, folder):
         if found:
             time.sleep(0.2)
     if found:
-        totals.add("left behind by tests", 0, 1, 0, 0, "\n".join(found), False)
+        totals.add("left behind by tests", 0, 1, [], 0, "\n".join(found), False)
 
 
 class Totals:
     def __init__(self):
-        self.passed = self.failed = self.skipped = 0
-        self.broken = []
+        self.passed = self.failed = 0
+        self.skipped, self.broken = [], []  # lines; (name, output)
 
     def add(self, name, passed, failed, skipped, seconds, output, fine):
+        """skipped: "test: why" of each test that was skipped."""
         # A group that died, or that ran nothing, is a failure even if it counted none.
         if not fine and failed == 0:
             failed = 1
-        if passed + failed + skipped == 0:
+        if passed + failed + len(skipped) == 0:
             failed, output = 1, output + "\n(no test ran)"
-        self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
-        print(f"{'ok  ' if failed == 0 else 'FAIL'} {name}: {passed} passed, {failed} failed, {skipped} skipped, {seconds:.1f} s", flush=True)
+        self.passed, self.failed = self.passed + passed, self.failed + failed
+        self.skipped += [f"{name}: {one}" for one in skipped]
+        print(f"{'ok  ' if failed == 0 else 'FAIL'} {name}: {passed} passed, {failed} failed, {len(skipped)} skipped, {seconds:.1f} s", flush=True)
         if failed:
             self.broken.append((name, output))
 
@@ -114,28 +111,29 @@ class Totals:
 def unit(totals, word):
     binaries = sorted(glob.glob(os.path.join(ROOT, "build", "dev", "tests", "*_test")))
     if not binaries:
-        totals.add("unit", 0, 1, 0, 0, "no unit test is built; run `make test`", False)
+        totals.add("unit", 0, 1, [], 0, "no unit test is built; run `make test`", False)
     for binary in binaries:
         name = "unit " + os.path.basename(binary)
         if word and word not in name:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            report = os.path.join(folder, "report.json")
+            report = os.path.join(folder, "report.xml")
             start = time.monotonic()
-            code, out = run([binary, f"--gtest_output=json:{report}", "--gtest_brief=1"], UNIT_LIMIT)
-            total = failures = skipped = 0
+            code, out = run([binary, f"--gtest_output=xml:{report}", "--gtest_brief=1"], UNIT_LIMIT)
+            total = failures = 0
+            skipped = []
             if os.path.exists(report):
-                with open(report, encoding="utf-8") as file:
-                    data = json.load(file)
-                total, failures = data["tests"], data["failures"]
-                skipped = sum(1 for s in data["testsuites"] for t in s["testsuite"] if t.get("result") == "SKIPPED")
-            totals.add(name, total - failures - skipped, failures, skipped, time.monotonic() - start, out, code == 0)
+                cases = xml.etree.ElementTree.parse(report).getroot()
+                total, failures = int(cases.get("tests")), int(cases.get("failures"))
+                skipped = [f"{case.get('classname')}.{case.get('name')}: {(case.find('skipped').text or '').partition(chr(10))[2]}"
+                           for case in cases.iter("testcase") if case.find("skipped") is not None]
+            totals.add(name, total - failures - len(skipped), failures, skipped, time.monotonic() - start, out, code == 0)
 
 
 def command(totals, name, args):
     start = time.monotonic()
     code, out = run(args, 120)
-    totals.add(name, 1 if code == 0 else 0, 0 if code == 0 else 1, 0, time.monotonic() - start, out, code == 0)
+    totals.add(name, 1 if code == 0 else 0, 0 if code == 0 else 1, [], time.monotonic() - start, out, code == 0)
 
 
 def fuzz(totals, word):
@@ -162,11 +160,12 @@ def acceptance(totals, word):
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for path, code, out, seconds in pool.map(one, files):
             ran = re.search(r"^Ran (\d+) tests? in", out, re.M)
-            count = {k: int(v) for k, v in re.findall(r"(failures|errors|skipped|expected failures)=(\d+)", out.rsplit("\nRan ", 1)[-1])}
+            count = {k: int(v) for k, v in re.findall(r"(failures|errors|skipped)=(\d+)", out.rsplit("\nRan ", 1)[-1])}
             failed = count.get("failures", 0) + count.get("errors", 0)
-            skipped = count.get("skipped", 0)
+            skipped = [f"{test}: {why}" for test, why in re.findall(r"^ *(.*) \.\.\. skipped (.*)$", out, re.M)]
+            skipped += ["a test that printed something"] * (count.get("skipped", 0) - len(skipped))
             total = int(ran.group(1)) if ran else 0
-            totals.add("acceptance " + os.path.basename(path), max(0, total - failed - skipped), failed, skipped, seconds, out, code == 0)
+            totals.add("acceptance " + os.path.basename(path), max(0, total - failed - len(skipped)), failed, skipped, seconds, out, code == 0)
 
 
 def main():
@@ -202,7 +201,9 @@ def main():
         return 130
     for name, output in totals.broken:
         print(f"\n----- {name} -----\n{output[-20000:]}")
-    print(f"{totals.passed} passed, {totals.failed} failed" + (f", {totals.skipped} skipped" if totals.skipped else ""))
+    for line in totals.skipped:
+        print(f"skipped: {line}")
+    print(f"{totals.passed} passed, {totals.failed} failed")
     return 1 if totals.failed or totals.passed == 0 else 0
 
 

@@ -10,6 +10,7 @@ import threading
 import time
 import unittest
 
+from tests.acceptance.harness import processes
 from tests.acceptance.harness.control_plane import BIN, ROOT
 from tests.acceptance.harness.terraform_cli import binaries
 
@@ -167,16 +168,7 @@ class HelloProvider(unittest.TestCase):
     @staticmethod
     def _providers_of(parent):
         """-> pids of the provider processes that this terraform runs now."""
-        found = []
-        for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
-            try:
-                with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-                    name, rest = file.read().split("(", 1)[1].rsplit(")", 1)
-            except OSError:
-                continue
-            if int(rest.split()[1]) == parent and name.startswith("terraform-provi"):
-                found.append(pid)
-        return found
+        return [pid for pid, one in processes.table().items() if one.parent == parent and one.name.startswith("terraform-provi")]
 
 
 class Programs(unittest.TestCase):

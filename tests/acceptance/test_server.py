@@ -141,7 +141,7 @@ class FirstProcess(ServerCase):
         self.assertEqual(0, self.plane.process.wait(40))
 
     def zombies(self, parent):
-        return [pid for pid, (of, state) in processes.table().items() if state == "Z" and of == parent]
+        return [pid for pid, one in processes.table().items() if one.state == "Z" and one.parent == parent]
 
 
 class Life(ServerCase):

@@ -23,7 +23,7 @@ import go_peer
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from tests.acceptance.harness.control_plane import BIN, ControlPlane  # noqa: E402
-from tests.acceptance.harness.terraform_cli import binaries  # noqa: E402
+from tests.acceptance.harness.terraform_cli import binaries, mirror  # noqa: E402
 
 FLOOR = '''resource "terraform_data" "x" {
   count = %d
@@ -83,10 +83,7 @@ class Subject:
         self.environment = environment
         if program:
             kind = os.path.basename(program).rpartition("-")[2]
-            for registry in ("registry.terraform.io", "registry.opentofu.org"):
-                place = folder / "mirror" / registry / "bench" / kind / "0.1.0" / "linux_amd64"
-                place.mkdir(parents=True)
-                os.symlink(program, place / f"terraform-provider-{kind}_v0.1.0")
+            mirror(folder / "mirror", program, f"bench/{kind}", "0.1.0")
             rc = folder / "cli.tfrc"
             rc.write_text(f'provider_installation {{\n  filesystem_mirror {{\n    path = "{folder}/mirror"\n  }}\n}}\n')
             self.environment = {**environment, "TF_CLI_CONFIG_FILE": str(rc)}

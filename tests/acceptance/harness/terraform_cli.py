@@ -11,8 +11,6 @@ import time
 
 from .control_plane import BIN
 
-VERSION = "0.1.0"
-
 
 def binaries():
     """-> paths of the host programs to test with: those named in SLESS_TEST_TERRAFORM (':' between), else terraform and tofu on PATH."""
@@ -23,6 +21,23 @@ def binaries():
     if not found:
         raise AssertionError("neither terraform nor tofu is on PATH; run tools/setup.sh")
     return found
+
+
+def mirror(folder, program, source, version=None):
+    """Puts a provider into a filesystem mirror for terraform and tofu, as tools/install_provider.sh does, but by links: the version is the program's
+    own word unless given, the platform this machine's. source: "namespace/name"."""
+    if version is None:
+        told = subprocess.run([program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False)
+        found = re.search(r"\d+\.\d+\.\d+", told.stdout)
+        if not found:
+            raise AssertionError(f"{program} --version names no version: {told.stdout}{told.stderr}")
+        version = found.group()
+    machine = os.uname().machine
+    platform = "linux_" + {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
+    for host in ("registry.terraform.io", "registry.opentofu.org"):
+        place = os.path.join(folder, host, source, version, platform)
+        os.makedirs(place)
+        os.symlink(os.path.abspath(program), os.path.join(place, f"terraform-provider-{source.rpartition('/')[2]}_v{version}"))
 
 
 class Done:
@@ -48,7 +63,7 @@ class Done:
 class Workspace:
     """One configuration folder. Files are written by write(); commands run there with a CLI configuration of their own."""
 
-    def __init__(self, plane, binary=None, namespace=None, mirror=True):
+    def __init__(self, plane, binary=None, namespace=None):
         self.plane = plane
         self.binary = binary or binaries()[0]
         self.dir = tempfile.mkdtemp(prefix="sless-tf-")
@@ -57,7 +72,8 @@ class Workspace:
         # What the host and a killed provider leave (sockets) goes away with the workspace.
         temp = os.path.join(self.dir, "tmp")
         os.mkdir(temp)
-        self._mirror()
+        self.mirror_dir = os.path.join(self.dir, "mirror")
+        mirror(self.mirror_dir, os.path.join(BIN, "terraform-provider-sless"), "sless/sless")
         self.rc = os.path.join(self.dir, "cli.tfrc")
         with open(self.rc, "w", encoding="utf-8") as file:
             file.write('provider_installation {\n  filesystem_mirror {\n    path = "%s"\n  }\n}\n' % self.mirror_dir)
@@ -68,13 +84,6 @@ class Workspace:
         if namespace:
             self.env["SLESS_NAMESPACE"] = namespace
         self._initialised = False
-
-    def _mirror(self):
-        self.mirror_dir = os.path.join(self.dir, "mirror")
-        for host in ("registry.terraform.io", "registry.opentofu.org"):
-            place = os.path.join(self.mirror_dir, host, "sless", "sless", VERSION, "linux_amd64")
-            os.makedirs(place)
-            os.symlink(os.path.join(BIN, "terraform-provider-sless"), os.path.join(place, f"terraform-provider-sless_v{VERSION}"))
 
     def close(self):
         shutil.rmtree(self.dir, ignore_errors=True)
