@@ -212,6 +212,31 @@ TEST_F(HandlersTest, PutCreatesChangesNothingTwiceAndReplaces) {
       412);
 }
 
+TEST_F(HandlersTest, InlineCodeMustHaveItsHash) {
+  const std::string text = "def handle(e):\n  return 1\n";  // that of `hash`
+  const auto body = [&](const std::string& code, const std::string& its_hash,
+                        const std::string& entrypoint = "handler.handle") {
+    return Body({{"runtime", "python3.11"},
+                 {"entrypoint", entrypoint},
+                 {"source", {{"type", "code"}, {"code", code}, {"hash", its_hash}}}})
+        .dump();
+  };
+  const auto refused = [&](const http::Answer& answer) {
+    EXPECT_EQ(answer.status, 422) << answer.body;
+    EXPECT_EQ(Json(answer)["reason"], "HashMismatch");
+    EXPECT_EQ(Json(answer)["field"], "/spec/source/hash");
+  };
+  refused(Do("PUT", f, body(text + "# other", hash)));
+  ASSERT_EQ(Do("PUT", f, body(text, hash)).status, 201);
+  EXPECT_EQ(Do("PUT", f, body(text, hash)).status, 200);
+  refused(Do("PUT", f, body(text + "# other", hash)));
+  refused(Do("PUT", f, body(text, hash, "other.handle")));  // the file has another name
+  const auto patch = Do("PATCH", f, R"({"spec":{"source":{"code":"def handle(e): return 2"}}})",
+                        "Content-Type: application/merge-patch+json\r\n");
+  refused(patch);
+  EXPECT_THAT(patch.body, HasSubstr("handler.py"));
+}
+
 struct Bad {
   std::string body;
   std::string field;

@@ -1,16 +1,36 @@
 #include "server/handlers/kinds.h"
 
+#include <fmt/format.h>
+
 #include "client/api/fields.h"
 #include "client/api/function.h"
 #include "client/api/job.h"
 #include "client/api/routes.h"
 #include "client/api/trigger.h"
+#include "client/source/source.h"
 #include "server/domain/validate.h"
 #include "server/handlers/schema.h"
 #include "server/store/typed.h"
 
 namespace sless::handlers {
 namespace {
+
+// Layers are kept and revisions are told apart by the hash alone.
+base::Status CheckInlineCode(const api::FunctionSpec& spec) {
+  if (spec.source.type != "code") return base::Ok();
+  auto tree = source::InlineTree(spec.runtime, spec.entrypoint, spec.source.code);
+  if (!tree) {
+    auto error = std::move(tree).error();
+    error.field = "/spec/source/code";
+    return base::Err(std::move(error));
+  }
+  const auto found = source::TreeHash(*tree);
+  if (found == spec.source.hash) return base::Ok();
+  return base::Err(base::Code::kFailedPrecondition,
+                   fmt::format("the code, as the file {}, has the hash {}, but it was sent with {}",
+                               tree->entries.front().path, found, spec.source.hash),
+                   "/spec/source/hash", "HashMismatch");
+}
 
 template <class T>
 Kind Make(base::Status (*validate)(const typename T::Spec&),
@@ -54,6 +74,13 @@ Kind Make(base::Status (*validate)(const typename T::Spec&),
       if (spec && spec->source.type != "code") return spec->source.hash;
     }
     return "";
+  };
+  kind.check_inline_code = [parse](const std::string& text) -> base::Status {
+    if constexpr (std::is_same_v<T, api::Function>) {
+      ASSIGN_OR_RETURN(const auto spec, parse(text));
+      return CheckInlineCode(spec);
+    }
+    return base::Ok();
   };
   kind.schema = [] {
     auto schema = SchemaVisitor::Schema<T>();

@@ -32,6 +32,9 @@ struct Kind {
       check_update;
   /// Hash of code that must have been uploaded, "" for none.
   std::function<std::string(const std::string& spec)> needs_code;
+  /// Error: kFailedPrecondition, reason "HashMismatch", where code that the spec holds itself has
+  /// another hash than the spec says.
+  std::function<base::Status(const std::string& spec)> check_inline_code;
   /// The schema of the object, for OpenAPI.
   std::function<nlohmann::json()> schema;
 };

@@ -108,6 +108,7 @@ base::Status ObjectHandlers::CheckCondition(const store::StoredObject& there,
 }
 
 base::Status ObjectHandlers::CheckCode(const api::ObjectKey& key, const std::string& spec) const {
+  RETURN_IF_ERROR(kind_.check_inline_code(spec));
   const auto hash = kind_.needs_code(spec);
   if (hash.empty()) return base::Ok();
   ASSIGN_OR_RETURN(const bool there, deps_.artifacts.Has(key.ns, hash));
