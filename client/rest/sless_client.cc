@@ -206,8 +206,10 @@ Result<T> SlessClient::Create(T object, const Call& call) {
     if (!notes.contains(std::string(kCreating)) && there->spec != object.spec) {
       return base::Err(
           Code::kAlreadyExists,
-          fmt::format("{} {}/{} already exists and was not created by this configuration; import "
-                      "it with `terraform import` or choose another name",
+          fmt::format("{} {}/{} already exists and differs from what this create asks for; import "
+                      "it with `terraform import` or choose another name. Where it is the object "
+                      "that this create replaces, leave create_before_destroy out: one name can "
+                      "have one object only",
                       KindOf<T>(), name.ns, name.name));
     }
     auto replacement = object;

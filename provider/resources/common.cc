@@ -88,8 +88,11 @@ Attribute FunctionAttribute(std::string description) {
           {.required = true, .description = std::move(description), .validators = {DnsLabel()}}};
 }
 
-void PlanIdentity(const Session& session, const Value& prior, Value& plan) {
-  if (plan.Get("namespace").IsUnknown() && prior.IsNull() && session.default_namespace()) {
+void PlanIdentity(const Session& session, const framework::ModifyPlanRequest& request,
+                  Value& plan) {
+  // A configuration that sets it to what is not known yet is not one that leaves it out.
+  if (request.config.Get("namespace").IsNull() && request.prior.IsNull() &&
+      session.default_namespace()) {
     plan = plan.With("namespace", Value::String(*session.default_namespace()));
   }
   const bool known = plan.Get("namespace").IsKnown() && plan.Get("name").IsKnown();
@@ -178,6 +181,23 @@ bool Pause(std::chrono::milliseconds time, const rest::Call& call, const base::C
 void KeepOwner(framework::PrivateData& data, const api::Metadata& metadata) {
   const auto owner = metadata.annotations.find(std::string(api::kOwnerAnnotation));
   if (owner != metadata.annotations.end()) data.Set(std::string(kOwnerKey), owner->second);
+}
+
+void CheckNotTaken(const std::string& what, const api::Metadata& written, const api::Metadata& now,
+                   framework::Diagnostics& diagnostics) {
+  const std::string key(api::kOwnerAnnotation);
+  const auto ours = written.annotations.find(key);
+  const auto theirs = now.annotations.find(key);
+  if (ours == written.annotations.end() ||
+      (theirs != now.annotations.end() && theirs->second == ours->second)) {
+    return;
+  }
+  diagnostics.AddError(
+      cty::Path("name"), "Created twice",
+      fmt::format("The {} was taken over by another create while this one ran. One name can have "
+                  "one object only: look for a second resource with this name, in this "
+                  "configuration or in another one that is applied now.",
+                  what));
 }
 
 bool IsOwned(const std::string& owner, const api::Metadata& metadata, const std::string& what,

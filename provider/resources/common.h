@@ -36,7 +36,8 @@ framework::Attribute FunctionAttribute(std::string description);
 
 /// Puts the provider's namespace where the configuration has none, and the id where both parts are
 /// known. A resource that exists stays in the namespace it is in.
-void PlanIdentity(const Session& session, const cty::Value& prior, cty::Value& plan);
+void PlanIdentity(const Session& session, const framework::ModifyPlanRequest& request,
+                  cty::Value& plan);
 /// True if the plan names another object than the prior state: a replacement.
 bool IsMoved(const cty::Value& prior, const cty::Value& plan);
 /// namespace and name of a value.
@@ -77,19 +78,34 @@ base::Result<T> Replace(Objects<T>& objects, const rest::Name& name, const typen
 /// Key of the private data.
 inline constexpr std::string_view kOwnerKey = "owner";
 
-/// Takes the mark of an unfinished create away. The object is there and well, so a failure is a
-/// warning: the next change of it takes the mark away too.
+/// Adds an error where the object that was `written` has got another owner since: two creates that
+/// run at once take each other for the rest of an interrupted one, and the first must not end
+/// green.
+void CheckNotTaken(const std::string& what, const api::Metadata& written, const api::Metadata& now,
+                   framework::Diagnostics& diagnostics);
+
+/// Takes the mark of an unfinished create away from `written`, which was waited for. Errors where
+/// another create took it over or a delete took it away meanwhile. Any other failure is a warning,
+/// as the object is there and well: its next change takes the mark away too.
 template <class T>
-void EndCreate(Objects<T>& objects, std::string_view kind, const rest::Name& name,
-               const rest::Call& call, framework::Diagnostics& diagnostics) {
+void EndCreate(Objects<T>& objects, std::string_view kind, const T& written, const rest::Call& call,
+               framework::Diagnostics& diagnostics) {
+  const rest::Name name{written.metadata.ns, written.metadata.name};
   const auto finished = objects.FinishCreate(name, call);
-  if (finished) return;
-  diagnostics.AddWarning(
-      cty::Path("name"), "Create not marked as finished",
-      "The " + Describe(kind, name) +
-          " is ready, but the server could not be told that its create has ended: " +
-          finished.error().message +
-          ". Until its next change another configuration could take it over.");
+  if (finished) {
+    CheckNotTaken(Describe(kind, name), written.metadata, finished->metadata, diagnostics);
+  } else if (finished.error().code == base::Code::kNotFound) {
+    diagnostics.AddError(cty::Path("name"), "Deleted while it was created",
+                         "The " + Describe(kind, name) +
+                             " is gone: somebody deleted it while it was created. Apply again.");
+  } else {
+    diagnostics.AddWarning(
+        cty::Path("name"), "Create not marked as finished",
+        "The " + Describe(kind, name) +
+            " is ready, but the server could not be told that its create has ended: " +
+            finished.error().message +
+            ". Until its next change another configuration could take it over.");
+  }
 }
 
 /// Keeps, of an object that a create wrote, who its owner is.

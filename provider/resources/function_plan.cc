@@ -48,7 +48,7 @@ void FunctionResource::ModifyPlan(const framework::ModifyPlanRequest& request,
   auto* session = Session::Of(request.context, response.diagnostics);
   if (session == nullptr || !session->Check(request.context.stop, response.diagnostics)) return;
   auto& plan = response.plan;
-  PlanIdentity(*session, request.prior, plan);
+  PlanIdentity(*session, request, plan);
   PlanSource(request.config, plan, response.diagnostics);
   if (request.prior.IsNull() || IsMoved(request.prior, plan)) {
     MarkUnknown({"invoke_url", "phase", "revision", "last_built_at"}, plan);

@@ -163,7 +163,7 @@ void FunctionResource::Create(const framework::ChangeRequest& request,
   KeepState(change, *written);
   api::Function ready;
   if (!Await(change, *written, "create", ready)) return;
-  EndCreate(backend->Functions(), kKind, change.name, change.call, response.diagnostics);
+  EndCreate(backend->Functions(), kKind, *written, change.call, response.diagnostics);
   response.state = FillUnknown(request.plan, FunctionStateOf(ready, request.plan));
 }
 

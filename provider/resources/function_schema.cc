@@ -129,9 +129,9 @@ std::vector<Attribute> ConfigurationAttributes() {
       {"replicas",
        framework::Int64(),
        {.optional = true,
-        .description = "Fixed count of replicas; 0 switches the function off.",
-        .validators = {framework::Between(Doc("replicas").min, Doc("replicas").max),
-                       framework::ConflictsWith({Path("min_replicas"), Path("max_replicas")})}}},
+        .description = "Fixed count of replicas; 0 switches the function off. Conflicts with "
+                       "min_replicas and max_replicas, but for their defaults.",
+        .validators = {framework::Between(Doc("replicas").min, Doc("replicas").max)}}},
       IntAttribute(
           "min_replicas", Doc("minReplicas"), defaults.min_replicas,
           "Least replicas; 0 lets an idle function cost nothing, at the price of a cold start."),
@@ -191,10 +191,26 @@ void CheckEnvironment(const Value& environment, framework::Diagnostics& diagnost
   }
 }
 
+// The defaults are no conflict: a host that writes a configuration from an imported state writes
+// them too.
+void CheckFixedReplicas(const Value& config, framework::Diagnostics& diagnostics) {
+  const api::FunctionSpec defaults;
+  for (const auto& [name, value] : {std::pair("min_replicas", defaults.min_replicas),
+                                    std::pair("max_replicas", defaults.max_replicas)}) {
+    const auto& other = config.Get(name);
+    if (!other.IsKnown() || other == Value::Int(value)) continue;
+    diagnostics.AddError(
+        Path("replicas"), "Invalid Attribute Combination",
+        fmt::format("Attribute replicas cannot be set together with {}: remove one of them.",
+                    name));
+  }
+}
+
 void CheckReplicas(const Value& config, framework::Diagnostics& diagnostics) {
+  if (config.Get("replicas").IsKnown()) return CheckFixedReplicas(config, diagnostics);
   const auto& least = config.Get("min_replicas");
   const auto& most = config.Get("max_replicas");
-  if (least.IsUnknown() || most.IsUnknown() || config.Get("replicas").IsKnown()) return;
+  if (least.IsUnknown() || most.IsUnknown()) return;
   const api::FunctionSpec defaults;
   const int64_t min =
       least.IsNull() ? defaults.min_replicas : least.AsNumber().AsInt64().value_or(0);

@@ -286,6 +286,28 @@ TEST_F(FunctionTest, GoneOutsideIsCreatedAgainAndDeletedTwiceIsFine) {
   EXPECT_TRUE(driver.Destroy().Ok());
 }
 
+TEST_F(FunctionTest, ACreateThatAnotherOneTakesOverIsNotGreen) {
+  auto driver = world.Driver(kType);
+  world.backend.meanwhile = [&](const std::string& call) {
+    if (call != "function.wait") return;
+    world.backend.Functions().Edit(kId, [](api::Function& function) {
+      function.metadata.annotations[std::string(api::kOwnerAnnotation)] = "another";
+    });
+  };
+  const auto taken = driver.Apply(Config());
+  EXPECT_TRUE(HasError(taken.diagnostics, "name", "taken over by another create"))
+      << taken.Problems();
+
+  auto deleted = world.Driver(kType);
+  world.backend.Functions().Erase(kId);
+  world.backend.meanwhile = [&](const std::string& call) {
+    if (call == "function.finish") world.backend.Functions().Erase(kId);
+  };
+  const auto gone = deleted.Apply(Config());
+  EXPECT_TRUE(HasError(gone.diagnostics, "name", "deleted it while it was created"))
+      << gone.Problems();
+}
+
 // As with create_before_destroy: the replacement's create finds its own predecessor.
 TEST_F(FunctionTest, DestroyLeavesWhatAnotherCreateTookOver) {
   auto driver = world.Driver(kType);
@@ -364,6 +386,25 @@ TEST_F(FunctionTest, SourceUnknownAtPlan) {
   ExpectQuiet(driver, at_apply);
   EXPECT_EQ(world.backend.Functions().Look(kId).spec.source.code,
             "def handle(event):\n    return 7\n");
+}
+
+TEST_F(FunctionTest, AnUnknownNamespaceIsNotTheProviders) {
+  auto driver = world.Driver(kType);
+  const auto config = [&](const std::string& ns) {
+    return world.Config(kType, R"({"name":"f","runtime":"python3.11","source_dir":")" + Dir() +
+                                   R"(","namespace":")" + ns + "\"}");
+  };
+  const auto plan = driver.Plan(config("<unknown>"));
+  EXPECT_TRUE(plan.planned.Get("namespace").IsUnknown());
+  EXPECT_TRUE(plan.planned.Get("id").IsUnknown());
+  const auto applied = driver.Apply(config("<unknown>"), config("b"));
+  ASSERT_TRUE(applied.Ok()) << applied.Problems();
+  EXPECT_TRUE(world.backend.Functions().Has("b/f"));
+}
+
+TEST_F(FunctionTest, ADefaultBesideAFixedCountIsNoConflict) {
+  auto driver = world.Driver(kType);
+  Settle(driver, Config(R"("replicas":2,"min_replicas":0,"max_replicas":5)"));
 }
 
 TEST_F(FunctionTest, NameAndNamespaceReplace) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "provider/resources/common.h"
 #include "provider/resources/job_private.h"
@@ -38,11 +39,14 @@ void CheckRaised(const Value& plan, int64_t last, framework::Diagnostics& diagno
   if (!plan.Get("run_id").IsKnown()) return;
   const int64_t wanted = IntAt(plan, "run_id");
   if (wanted == 0 || wanted >= last) return;
-  diagnostics.AddError(Path("run_id"), "run_id lowered",
-                       fmt::format("The last run of job {} was run_id {}, so run_id {} lies behind "
-                                   "it. Take {} or more to run again, or 0 to run "
-                                   "nothing.",
-                                   TextAt(plan, "id"), last, wanted, last + 1));
+  diagnostics.AddError(
+      Path("run_id"), "run_id lowered",
+      fmt::format("The last run of job {} was run_id {}, so run_id {} lies behind it. {}, or 0 to "
+                  "run nothing.",
+                  TextAt(plan, "id"), last, wanted,
+                  last == std::numeric_limits<int64_t>::max()
+                      ? "There is no higher one: take another name for the job"
+                      : fmt::format("Take {} or more to run again", last + 1)));
 }
 
 // A create that takes over what an earlier one left behind (see the class comment) must not fall
@@ -75,7 +79,7 @@ void JobResource::ModifyPlan(const framework::ModifyPlanRequest& request,
   auto* session = Session::Of(request.context, response.diagnostics);
   if (session == nullptr || !session->Check(request.context.stop, response.diagnostics)) return;
   auto& plan = response.plan;
-  PlanIdentity(*session, request.prior, plan);
+  PlanIdentity(*session, request, plan);
   if (request.prior.IsNull() || IsMoved(request.prior, plan)) {
     PlanRun(plan);
     if (request.prior.IsNull() && plan.Get("id").IsKnown()) {

@@ -40,6 +40,13 @@ bool FailedUnder(const api::Job& job) {
   return job.status.phase == "Failed" && job.status.run_id == job.spec.run_id;
 }
 
+// A run_id that is the last run's again, after a 0: how that run ended shows only once the server
+// has seen the change.
+bool ReturnsToLastRun(const api::Job& job) {
+  return job.spec.run_id > 0 && job.status.run_id != job.spec.run_id &&
+         job.status.last_run_id == job.spec.run_id;
+}
+
 // Waits until the run has ended. After a retry the status is that of the attempt before for a
 // moment: `attempt` tells them apart.
 base::Result<api::Job> AwaitRun(Backend& backend, const api::Job& written, int64_t attempt,
@@ -83,7 +90,15 @@ void Finish(Backend& backend, const api::Job& written, std::string_view verb,
   response.state = JobStateOf(written);
   SetLastRunId(response.private_data, spec.run_id);
 
-  const int64_t attempt = FailedUnder(written) ? written.status.attempts + 1 : 0;
+  const rest::Call wait{request.context.DeadlineIn(seconds(spec.wait_timeout_sec)),
+                        request.context.stop};
+  api::Job before = written;
+  if (ReturnsToLastRun(written)) {
+    // Where this fails, the wait below fails for the same reason and tells it.
+    if (const auto seen = backend.Jobs().WaitReady(name, written.metadata.generation, wait))
+      before = *seen;
+  }
+  const int64_t attempt = FailedUnder(before) ? before.status.attempts + 1 : 0;
   if (attempt > 0) {
     const auto asked = backend.RetryRun(name, spec.run_id, attempt, Brief(request.context));
     if (!asked) {
@@ -93,8 +108,6 @@ void Finish(Backend& backend, const api::Job& written, std::string_view verb,
       return;
     }
   }
-  const rest::Call wait{request.context.DeadlineIn(seconds(spec.wait_timeout_sec)),
-                        request.context.stop};
   const auto ended = AwaitRun(backend, written, attempt, wait, request.context.clock);
   if (!ended) {
     AddError(response.diagnostics, WaitError(ended.error(), spec), action, Fields(), "run_id");
@@ -181,7 +194,7 @@ void JobResource::Create(const framework::ChangeRequest& request,
   Finish(*backend, *written, "create", request, response);
   ClearMarks(response.private_data);
   if (!response.diagnostics.HasError())
-    EndCreate(backend->Jobs(), kKind, name, Brief(request.context), response.diagnostics);
+    EndCreate(backend->Jobs(), kKind, *written, Brief(request.context), response.diagnostics);
 }
 
 void JobResource::Read(const framework::ReadRequest& request,

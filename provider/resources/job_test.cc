@@ -151,6 +151,35 @@ TEST_F(JobTest, AFailedRerunFailsTheApplyAndTheNextTriesOnce) {
   EXPECT_EQ(driver.state().Get("attempts"), Value::Int(3));
 }
 
+TEST_F(JobTest, AFailedRunIsTriedAgainAfterAZeroToo) {
+  auto driver = world.Driver(kType);
+  world.backend.run_failure = Raised();
+  const auto config = Config(R"("run_id":2)");
+  EXPECT_FALSE(driver.Apply(config).Ok());
+  Settle(driver, Config(R"("run_id":0)"));
+  EXPECT_EQ(world.backend.runs_started, 1);
+  const auto failed = driver.Apply(config);
+  EXPECT_TRUE(HasError(failed.diagnostics, "run_id", "attempt 2")) << failed.Problems();
+  EXPECT_EQ(world.backend.runs_started, 2);
+  Settle(driver, Config(R"("run_id":0)"));
+  world.backend.run_failure.reset();
+  Settle(driver, config);
+  EXPECT_EQ(world.backend.runs_started, 3);
+  EXPECT_EQ(driver.state().Get("attempts"), Value::Int(3));
+  // One that succeeded does not run again.
+  Settle(driver, Config(R"("run_id":0)"));
+  Settle(driver, config);
+  EXPECT_EQ(Text(driver, "phase"), "Succeeded");
+  EXPECT_EQ(world.backend.runs_started, 3);
+}
+
+TEST_F(JobTest, TheHighestRunIdIsTheLast) {
+  auto driver = world.Driver(kType);
+  Settle(driver, Config(R"("run_id":9223372036854775807)"));
+  const auto plan = driver.Plan(Config(R"("run_id":5)"));
+  EXPECT_TRUE(HasError(plan.diagnostics, "run_id", "There is no higher one")) << plan.Problems();
+}
+
 TEST_F(JobTest, AFailedFirstRunIsTriedAgainUnderTheSameRunId) {
   world.backend.run_failure = Raised();
   auto driver = world.Driver(kType);

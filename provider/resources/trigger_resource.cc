@@ -161,7 +161,7 @@ void TriggerResource::ModifyPlan(const framework::ModifyPlanRequest& request,
   if (response.plan.IsNull()) return;
   auto* session = Session::Of(request.context, response.diagnostics);
   if (session == nullptr || !session->Check(request.context.stop, response.diagnostics)) return;
-  PlanIdentity(*session, request.prior, response.plan);
+  PlanIdentity(*session, request, response.plan);
   auto url = PlannedUrl(*session, response.plan, request.context.stop);
   const bool same = !request.prior.IsNull() &&
                     !Differs(request.prior, response.plan, {"id", "function", "type", "http"});
@@ -189,7 +189,7 @@ void TriggerResource::Create(const framework::ChangeRequest& request,
   KeepOwner(response.private_data, written->metadata);
   Finish(*backend, *written, "create", request, call, response);
   if (!response.diagnostics.HasError())
-    EndCreate(backend->Triggers(), kKind, name, call, response.diagnostics);
+    EndCreate(backend->Triggers(), kKind, *written, call, response.diagnostics);
 }
 
 void TriggerResource::Read(const framework::ReadRequest& request,

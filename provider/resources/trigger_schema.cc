@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/api/http_rules.h"
 #include "client/base/strings.h"
 #include "client/cron/schedule.h"
 #include "client/cron/time_zone.h"
@@ -20,24 +21,6 @@ using cty::Value;
 using framework::Attribute;
 
 namespace {
-
-const std::vector<std::string> kMethods = {"GET",   "HEAD",   "POST",   "PUT",
-                                           "PATCH", "DELETE", "OPTIONS"};
-
-std::string PathProblem(const std::string& path) {
-  if (!path.starts_with('/')) return "must begin with \"/\"";
-  if (path.size() > 1024) return "must have 1024 characters at most";
-  if (path.find("//") != path.npos) return "must not hold \"//\"";
-  for (const auto& segment : base::Split(path, '/')) {
-    if (segment == "." || segment == "..") return "must not hold \".\" or \"..\" segments";
-  }
-  for (const unsigned char c : path) {
-    if (c <= ' ' || c == 0x7f || c == '%' || c == '?' || c == '#' || c == '\\') {
-      return "must not hold white space, \"%\", \"?\", \"#\" or \"\\\"";
-    }
-  }
-  return "";
-}
 
 framework::Validator FromStatus(std::string what, base::Status (*check)(const std::string&)) {
   return framework::StringRule("", [what, check](const std::string& text) -> std::string {
@@ -67,7 +50,8 @@ std::vector<Attribute> HttpAttributes() {
                        "with `auth = \"token\"`, then the first name.",
         .default_value = framework::Str(defaults.path),
         .validators = {framework::StringRule(
-            "value must begin with `/` and hold no dot segments and no `%`", PathProblem)}}},
+            "value must be a path like \"/\" or \"/v1/orders\"",
+            [](const std::string& text) { return api::HttpPathProblem(text); })}}},
   };
 }
 
@@ -129,17 +113,18 @@ void CheckSettings(const Value& config, framework::Diagnostics& diagnostics) {
 }
 
 void CheckMethods(const Value& methods, framework::Diagnostics& diagnostics) {
+  const auto& served = api::HttpMethods();
   for (const auto& method : methods.AsList()) {
     if (method.IsUnknown()) continue;
     const auto& text = method.AsString();
-    if (std::find(kMethods.begin(), kMethods.end(), text) != kMethods.end()) continue;
-    const auto near = base::Nearest(text, kMethods);
+    if (std::find(served.begin(), served.end(), text) != served.end()) continue;
+    const auto near = base::Nearest(text, served);
     diagnostics.AddError(
         Path("http").Attribute("methods"), "Invalid Attribute Value",
         fmt::format(
             "Attribute http.methods holds {}, which is no HTTP method that can be served: {}.{}",
             method.IsNull() ? "null" : '"' + base::Truncate(text, 50) + '"',
-            base::Join(kMethods, ", "),
+            base::Join(served, ", "),
             near.empty() ? "" : fmt::format(" Did you mean \"{}\"?", near)));
   }
 }

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
+#include "client/api/http_rules.h"
 #include "client/base/strings.h"
 #include "client/cron/schedule.h"
 #include "server/domain/checks.h"
@@ -17,11 +17,6 @@ using base::Code;
 using base::Err;
 using base::Status;
 
-constexpr std::array<std::string_view, 9> kMethods{"GET",    "HEAD",    "POST",  "PUT",    "PATCH",
-                                                   "DELETE", "OPTIONS", "TRACE", "CONNECT"};
-constexpr size_t kServedMethods =
-    7;  // TRACE and CONNECT mean something between proxies, not to a function
-constexpr size_t kMaxHttpPath = 512;
 constexpr size_t kMaxAnnotations = 64;
 constexpr size_t kMaxAnnotationKey = 128;
 constexpr size_t kMaxAnnotationValue = 4096;
@@ -32,7 +27,7 @@ Status AtField(Status status, const std::string& path) {
 }
 
 Status CheckMethods(const std::vector<std::string>& methods) {
-  const std::vector<std::string> served(kMethods.begin(), kMethods.begin() + kServedMethods);
+  const auto& served = api::HttpMethods();
   for (size_t i = 0; i < methods.size(); ++i) {
     const std::string path = fmt::format("/spec/http/methods/{}", i);
     if (std::find(methods.begin(), methods.begin() + static_cast<std::ptrdiff_t>(i), methods[i]) !=
@@ -51,33 +46,12 @@ Status CheckMethods(const std::vector<std::string>& methods) {
   return base::Ok();
 }
 
-// A prefix is compared with request paths segment by segment, so it must have one spelling only.
 Status CheckHttpPath(const std::string& path) {
-  const std::string at = "/spec/http/path";
-  const auto wrong = [&](std::string_view why) {
-    return Invalid(fmt::format("want a path like \"/\" or \"/v1/orders\", got \"{}\": {}",
-                               base::Truncate(path, 80), why),
-                   at);
-  };
-  if (path.size() > kMaxHttpPath)
-    return Invalid(fmt::format("a path has at most {} bytes, got {}", kMaxHttpPath, path.size()),
-                   at);
-  if (!path.starts_with('/')) return wrong("it begins with '/'");
-  if (path == "/") return base::Ok();
-  for (const char c : path) {
-    if (c == '%') return wrong("percent-encoding is not supported here");
-    if (c == '?' || c == '#') return wrong("a query and a fragment are no part of it");
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!plain && std::string_view("/-._~!$&'()*+,;=:@").find(c) == std::string_view::npos) {
-      return wrong("it has a character that no URL path has unencoded");
-    }
-  }
-  for (const auto& segment : base::Split(std::string_view(path).substr(1), '/')) {
-    if (segment.empty())
-      return wrong(path.ends_with('/') ? "it does not end with '/'" : "it has \"//\"");
-    if (segment == "." || segment == "..") return wrong("it has \".\" or \"..\" as a segment");
-  }
-  return base::Ok();
+  const auto problem = api::HttpPathProblem(path);
+  if (problem.empty()) return base::Ok();
+  return Invalid(fmt::format("want a path like \"/\" or \"/v1/orders\", got \"{}\": {}",
+                             base::Truncate(path, 80), problem),
+                 "/spec/http/path");
 }
 
 Status CheckCron(const api::CronSpec& cron) {

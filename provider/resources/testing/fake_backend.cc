@@ -27,6 +27,7 @@ bool SameRevision(const api::FunctionSpec& a, const api::FunctionSpec& b) {
 }  // namespace
 
 base::Status FakeBackend::Enter(const std::string& call, bool after) {
+  if (meanwhile && !after) meanwhile(call);
   Lock lock(mutex_);
   if (!after) calls_.push_back(call);
   auto& queue = planned_[call];
@@ -141,7 +142,9 @@ void FakeBackend::StartRun(api::Job& job) {
 base::Result<bool> FakeBackend::Settle(api::Job& job) {
   auto& status = job.status;
   status.observed_generation = job.metadata.generation;
+  auto& last_run = last_runs_[job.metadata.ns + "/" + job.metadata.name];
   if (job.spec.run_id == 0) {
+    if (status.run_id != 0) last_run = status;
     const auto last = status.last_run_id;
     status = {};
     status.phase = "Skipped";
@@ -149,7 +152,9 @@ base::Result<bool> FakeBackend::Settle(api::Job& job) {
     status.last_run_id = last;
     return true;
   }
-  if (status.run_id != job.spec.run_id) {
+  if (status.run_id == 0 && last_run.run_id == job.spec.run_id) {
+    status = last_run;
+  } else if (status.run_id != job.spec.run_id) {
     status.run_id = status.last_run_id = job.spec.run_id;
     status.attempts = 0;
     StartRun(job);

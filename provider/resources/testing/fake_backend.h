@@ -74,6 +74,8 @@ class FakeBackend final : public Backend {
   std::optional<api::Failure> run_failure;  ///< attempts fail with this
   bool runs_hang = false;  ///< runs stay Running; whoever waits sees its deadline pass
   bool builds_hang = false;
+  /// Somebody else: may change anything before a call ("function.wait", …) does its work.
+  std::function<void(const std::string& call)> meanwhile;
   std::string external_url = "http://sless.test";
   int runs_started = 0;
   base::Deadline info_deadline;  ///< of the last info
@@ -95,6 +97,7 @@ class FakeBackend final : public Backend {
   mutable std::recursive_mutex mutex_;
   std::map<std::string, std::deque<Planned>> planned_;
   std::vector<std::string> calls_;
+  std::map<std::string, api::JobStatus> last_runs_;  // of jobs whose run_id is 0
   int64_t clock_ = 0;
   int64_t version_ = 0;
   FakeObjects<api::Function> functions_;
