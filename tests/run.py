@@ -6,7 +6,8 @@
 unit        each <room>_test of build/dev (AddressSanitizer and UndefinedBehaviorSanitizer), one process each
 layering    who may include whom
 fuzz        each fuzz target: its corpus, then a second of mutations
-docs        the committed registry pages are what docsgen makes; links of all pages; the map of docs/architecture.md
+docs        the committed registry pages are what docsgen makes; links of all pages; the reasons of docs/errors.md;
+            the map of docs/architecture.md
 acceptance  tests/acceptance/test_*.py: real terraform, real slessd; two files at a time
 A test that takes too long is ended and counts as failed. Only processes started here are ended. Tests write below one temp folder, which goes away
 at the end; what they left in it, or left running, counts as failed too. Ctrl-C ends everything that runs.
@@ -187,6 +188,7 @@ def main():
         if "docs" in groups:
             command(totals, "docs pages", [os.path.join(ROOT, "build", "bin", "docsgen"), "--check", "."])
             command(totals, "docs links", [sys.executable, "tests/docs/check_links.py"])
+            command(totals, "docs reasons", [sys.executable, "tests/docs/check_reasons.py"])
             command(totals, "docs map", [sys.executable, "tests/layering/check_map.py"])
         if "unit" in groups:
             unit(totals, args.k)
