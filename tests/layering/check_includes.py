@@ -2,7 +2,8 @@
 """Fails when an #include breaks the dependency rule of docs/architecture.md, section 3.
 
 The rule is the DEPS list of each sless_room() call in CMake, so that it is stated once; here every quoted #include of a room's files is
-held against it. Tests and testing/ folders may also include what TEST_DEPS names and any testing/ folder.
+held against it. Tests and testing/ folders may also include what TEST_DEPS names and any testing/ folder. Of the drivers only app/drivers.cc
+knows. Which rooms include which library is said by the second table of section 3, which is read here.
 """
 import os
 import re
@@ -17,6 +18,28 @@ PROGRAMS = {
     "tests": ("provider/", "client/", "server/"),
 }
 WHOLE_PROGRAM = ("provider/docsgen", "provider/main.cc", "server/app", "server/main.cc")
+DRIVERS = ("store_memory", "store_sqlite", "artifact_filesystem", "build_process", "runtime_process")
+SYSTEM = ("sys/", "net/", "netinet/", "arpa/", "linux/")
+
+
+def libraries():
+    """-> [(prefix of a header, rooms that may include it; None: all)] from docs/architecture.md."""
+    with open(os.path.join(ROOT, "docs", "architecture.md"), encoding="utf-8") as file:
+        table = file.read().partition("| library | headers | rooms |\n")[2].partition("\n\n")[0]
+    found = []
+    for headers, names in re.findall(r"^\| [^|`]* \| (`[^|]*) \| (.*) \|$", table, re.M):
+        names = None if names == "all" else {n if n.endswith(".cc") else n.replace("/", "_") for n in re.findall(r"`([^`]+)`", names)}
+        found += [(header, names) for header in re.findall(r"`([^`]+)`", headers)]
+    return found
+
+
+def library_problem(target, room, path, is_test, known):
+    """room: of the file, or None; "" where the file at `path` may include <target>."""
+    for prefix, allowed in known:
+        if target.startswith(prefix):
+            fine = allowed is None or room in allowed or path in allowed or (is_test and "tests" in allowed)
+            return "" if fine else f"<{target}> is for {', '.join(sorted(allowed))} (docs/architecture.md, section 3)"
+    return f"<{target}> is of no library that docs/architecture.md, section 3, names" if "/" in target and not target.startswith(SYSTEM) else ""
 
 
 def rooms():
@@ -54,7 +77,9 @@ def main():
                 return name
         return None
 
-    problems, checked = [], 0
+    problems, checked, known = [], 0, libraries()
+    if not known:
+        problems.append("docs/architecture.md: section 3 has no table of libraries")
     for top in ("client", "provider", "server"):
         for folder, _, files in os.walk(os.path.join(ROOT, top)):
             for name in files:
@@ -65,12 +90,19 @@ def main():
                 is_test = path.endswith("_test.cc") or "/testing/" in path
                 with open(os.path.join(ROOT, path), encoding="utf-8") as file:
                     for number, line in enumerate(file, 1):
+                        library = re.match(r"\s*#\s*include\s+<([^>]+)>", line)
+                        if library:
+                            problem = library_problem(library.group(1), room, path, is_test, known)
+                            problems += [f"{path}:{number}: {problem}"] if problem else []
                         match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
                         if not match:
                             continue
                         checked += 1
                         target = match.group(1)
                         other = room_of(target)
+                        if other in DRIVERS and room != other and not is_test and path != "server/app/drivers.cc":
+                            problems.append(f"{path}:{number}: {target} is a driver, which only server/app/drivers.cc may include")
+                            continue
                         if room is None or path.startswith(WHOLE_PROGRAM):
                             allowed = PROGRAMS[top] if top in PROGRAMS else ("client/",)
                             if not target.startswith(allowed) and not target.endswith(".pb.h"):
@@ -86,9 +118,6 @@ def main():
                         if is_test:
                             deps |= {d.removesuffix("_testing") for d in by_name[room][2]}
                         if other in deps:
-                            continue
-                        # Options of a room are data: config may read them all.
-                        if room == "config" and target.endswith("/options.h"):
                             continue
                         problems.append(f"{path}:{number}: room {room} may not include {target} (room {other}); "
                                         f"its DEPS: {', '.join(sorted(deps - {room})) or 'none'}")
