@@ -67,6 +67,19 @@ TEST(ErrorBody, EveryCodeRoundTrips) {
   }
 }
 
+TEST(ErrorBody, AReasonMayHaveAStatusOfItsOwn) {
+  const auto status = [](Code code, std::string reason) {
+    return HttpStatus(base::Error{code, "text", "", std::move(reason), {}});
+  };
+  EXPECT_EQ(status(Code::kAborted, ""), 412);
+  EXPECT_EQ(status(Code::kAborted, "PreconditionFailed"), 412);
+  EXPECT_EQ(status(Code::kAborted, "Conflict"), 409);
+  EXPECT_EQ(status(Code::kInvalidArgument, "MethodNotAllowed"), 405);
+  EXPECT_EQ(status(Code::kInternal, "ReplicaDied"), 502);
+  EXPECT_EQ(ErrorFromBody(405, "<html>").code, Code::kInvalidArgument);
+  EXPECT_EQ(ErrorFromBody(502, "<html>").code, Code::kUnavailable);
+}
+
 TEST(ErrorBody, AnErrorWithoutMessageShowsItsBody) {
   const auto error = ErrorFromBody(404, R"({"code":"NotFound"})");
   EXPECT_EQ(error.code, Code::kNotFound);

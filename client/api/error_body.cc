@@ -29,11 +29,21 @@ constexpr std::array kTable{
     Row{Code::kUnavailable, 503},       Row{Code::kDeadlineExceeded, 504},
 };
 
+struct ReasonRow {
+  std::string_view reason;
+  int status;
+};
+constexpr std::array kByReason{
+    ReasonRow{"BeingDeleted", 409},       ReasonRow{"Conflict", 409},
+    ReasonRow{"HeadersTooLarge", 431},    ReasonRow{"MethodNotAllowed", 405},
+    ReasonRow{"ReplicaDied", 502},        ReasonRow{"UnsupportedMediaType", 415},
+    ReasonRow{"UnsupportedVersion", 505},
+};
+
 Code CodeFromStatus(int status) {
   for (const auto& row : kTable) {
     if (row.status == status) return row.code;
   }
-  if (status == 405) return Code::kInvalidArgument;
   if (status == 502) return Code::kUnavailable;  // a proxy without its backend
   return status >= 400 && status < 500 ? Code::kInvalidArgument : Code::kInternal;
 }
@@ -45,6 +55,13 @@ int HttpStatus(Code code) {
     if (row.code == code) return row.status;
   }
   return 500;
+}
+
+int HttpStatus(const base::Error& error) {
+  for (const auto& row : kByReason) {
+    if (row.reason == error.reason) return row.status;
+  }
+  return HttpStatus(error.code);
 }
 
 std::string ErrorBody(const base::Error& error) {

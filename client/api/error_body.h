@@ -12,6 +12,9 @@ namespace sless::api {
 
 /// 400 for kInvalidArgument, 404, 409, 412 and so on.
 int HttpStatus(base::Code code);
+/// That of the reason, where HTTP has a status for just this ("MethodNotAllowed": 405), else that
+/// of the code.
+int HttpStatus(const base::Error& error);
 /// The JSON body of an error answer; members that are empty are left out.
 std::string ErrorBody(const base::Error& error);
 /// Reads an error answer. A body that is not ours (a proxy's page) gives a code chosen by

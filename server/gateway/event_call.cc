@@ -159,7 +159,6 @@ http::Task<void> GatewayImpl::ServeInvoke(http::Exchange& exchange) {
     response.headers.Set("X-Sless-Revision", std::to_string(result->revision));
   } else {
     response = http::Response::FromError(result.error());
-    if (response.status == 503) response.headers.Add("Retry-After", "1");
   }
   co_await exchange.Respond(std::move(response));
 }

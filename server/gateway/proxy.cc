@@ -37,10 +37,7 @@ http::Headers ForFunction(const http::Request& request, bool with_token, std::st
 
 http::Response ErrorResponse(base::Error error) {
   error.source = {};  // logs and file names are for those with a token
-  auto response = http::Response::FromError(error);
-  if (error.reason == "ReplicaDied") response.status = 502;
-  if (response.status == 503) response.headers.Add("Retry-After", "1");
-  return response;
+  return http::Response::FromError(error);
 }
 
 std::string_view Outcome(int status) {
@@ -56,7 +53,6 @@ http::Task<base::Status> GatewayImpl::Admit(http::Exchange& exchange, const Func
                                   http::CanonicalPath(request.rest.empty() ? "/" : request.rest));
   if (match.route == nullptr) {
     refusal = ErrorResponse(match.error);
-    refusal.status = match.status;
     if (!match.allow.empty()) refusal.headers.Add("Allow", match.allow);
     co_return base::Err(match.error);
   }

@@ -26,12 +26,12 @@ bool ServesMethod(const HttpRoute& route, std::string_view method) {
   return methods.empty() || has(method) || (method == "HEAD" && has("GET"));
 }
 
-TriggerMatch Refuse(int status, Code code, std::string message, std::string reason) {
-  return {nullptr, {code, std::move(message), "", std::move(reason), {}}, status, ""};
+TriggerMatch Refuse(Code code, std::string message, std::string reason) {
+  return {nullptr, {code, std::move(message), "", std::move(reason), {}}, ""};
 }
 
 TriggerMatch Private(const FunctionRoute& f) {
-  return Refuse(404, Code::kNotFound,
+  return Refuse(Code::kNotFound,
                 fmt::format("function {0}/{1} is private: it has no http trigger. To let "
                             "/fn/{0}/{1} answer, add a sless_trigger with type = \"http\" and "
                             "function = \"{1}\"; with a token it can be called at "
@@ -55,7 +55,7 @@ TriggerMatch MatchTrigger(const FunctionRoute& function, std::string_view method
     best.push_back(&route);
   }
   if (best.empty()) {
-    return Refuse(404, Code::kNotFound,
+    return Refuse(Code::kNotFound,
                   fmt::format("no http trigger of function {}/{} serves this path", function.ns,
                               function.name),
                   "NoSuchPath");
@@ -72,20 +72,20 @@ TriggerMatch MatchTrigger(const FunctionRoute& function, std::string_view method
     if (!ServesMethod(*route, method)) {
       allowed.insert(allowed.end(), route->spec.methods.begin(), route->spec.methods.end());
     } else if (route->enabled) {
-      return {route, {}, 0, ""};
+      return {route, {}, ""};
     } else if (disabled == nullptr) {
       disabled = route;
     }
   }
   if (disabled != nullptr) {
-    return Refuse(503, Code::kUnavailable,
+    return Refuse(Code::kUnavailable,
                   fmt::format("http trigger \"{}\" of function {}/{} is disabled",
                               disabled->trigger, function.ns, function.name),
                   "TriggerDisabled");
   }
   std::sort(allowed.begin(), allowed.end());
   allowed.erase(std::unique(allowed.begin(), allowed.end()), allowed.end());
-  auto match = Refuse(405, Code::kInvalidArgument,
+  auto match = Refuse(Code::kInvalidArgument,
                       fmt::format("method {} is not served here; served: {}",
                                   base::Truncate(method, 32), base::Join(allowed, ", ")),
                       "MethodNotAllowed");

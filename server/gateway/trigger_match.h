@@ -11,7 +11,6 @@ namespace sless::gateway {
 struct TriggerMatch {
   const HttpRoute* route = nullptr;  ///< null: `error` and `allow` say why
   base::Error error;
-  int status = 0;
   std::string allow;  ///< for 405
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "client/api/error_body.h"
 #include "client/base/strings.h"
 
 namespace sless::gateway {
@@ -84,8 +85,9 @@ TEST_P(MatchTriggerTest, FindsTheTrigger) {
   function.name = "f";
   function.http = c.triggers;
   const auto match = MatchTrigger(function, c.method, c.path);
-  EXPECT_EQ(match.route != nullptr ? match.route->trigger : std::to_string(match.status), c.want);
-  EXPECT_EQ(match.status == 405, !match.allow.empty());
+  const auto status = std::to_string(api::HttpStatus(match.error));
+  EXPECT_EQ(match.route != nullptr ? match.route->trigger : status, c.want);
+  EXPECT_EQ(match.error.reason == "MethodNotAllowed", !match.allow.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, MatchTriggerTest, testing::ValuesIn(kCases),

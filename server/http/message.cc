@@ -85,7 +85,8 @@ Response Response::Text(int status, std::string body, std::string_view type) {
 }
 
 Response Response::FromError(const base::Error& error) {
-  auto response = Json(api::HttpStatus(error.code), api::ErrorBody(error));
+  auto response = Json(api::HttpStatus(error), api::ErrorBody(error));
+  if (response.status == 503) response.headers.Add("Retry-After", "1");
   if (error.code == base::Code::kUnauthenticated)
     response.headers.Add("WWW-Authenticate", "Bearer");
   return response;

@@ -79,7 +79,8 @@ struct Response {
   static Response Json(int status, std::string body);
   static Response Text(int status, std::string body,
                        std::string_view type = "text/plain; charset=utf-8");
-  /// The JSON error body and status of client/api/error_body.
+  /// The JSON error body and status of client/api/error_body; a 503 has Retry-After, a 401
+  /// WWW-Authenticate.
   static Response FromError(const base::Error& error);
 };
 

@@ -51,7 +51,6 @@ Response NotAllowed(const Request& request, const std::vector<std::string>& allo
        "",
        "MethodNotAllowed",
        {}});
-  response.status = 405;
   response.headers.Add("Allow", base::Join(allowed, ", "));
   return response;
 }

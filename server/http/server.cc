@@ -1,8 +1,5 @@
 #include "server/http/server.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -12,7 +9,9 @@
 #include <condition_variable>
 #include <set>
 
+#include "client/base/strings.h"
 #include "server/http/io_pool_impl.h"
+#include "server/http/listener_impl.h"
 #include "server/http/session.h"
 
 namespace sless::http {
@@ -21,49 +20,15 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
-using Local = asio::local::stream_protocol;
-constexpr std::string_view kUnix = "unix:";
-constexpr std::string_view kFd = "fd:";
 
-base::Error CannotListen(const std::string& listen, const error_code& error) {
-  return {base::Code::kUnavailable,
-          fmt::format("cannot listen on {}: {}", listen, error.message()),
-          "",
-          "",
-          {}};
-}
-
-base::Result<tcp::endpoint> ParseEndpoint(asio::io_context& loop, const std::string& listen) {
-  const auto bad = [&](std::string_view why) {
-    return base::Err(
-        base::Code::kInvalidArgument,
-        fmt::format("listen address \"{}\": {}; want HOST:PORT or unix:/path", listen, why));
-  };
-  const auto colon = listen.rfind(':');
-  if (colon == std::string::npos || colon == 0) return bad("no host or no port");
-  auto host = listen.substr(0, colon);
-  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  const auto port = listen.substr(colon + 1);
-  if (port.empty() || port.size() > 5 ||
-      port.find_first_not_of("0123456789") != std::string::npos || std::stoi(port) > 65535) {
-    return bad("the port must be a number from 0 to 65535");
-  }
-  error_code error;
-  tcp::resolver resolver(loop);
-  const auto found =
-      resolver.resolve(host, port, tcp::resolver::passive | tcp::resolver::numeric_service, error);
-  if (error || found.empty()) return bad(error.message());
-  return found.begin()->endpoint();
-}
-
-// The path of a server that is gone stays behind; one that answers is in use.
-bool IsStaleSocket(asio::io_context& loop, const std::string& path) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return false;
-  Local::socket probe(loop);
-  error_code error;
-  probe.connect(Local::endpoint(path), error);
-  return error == asio::error::connection_refused;
+// For a connection above the limit: it is not read from.
+std::string FullAnswer() {
+  auto response = Response::FromError(
+      {base::Code::kUnavailable, "too many connections are open; try again", "", "Overloaded", {}});
+  response.headers.Add("X-Request-Id", base::RandomHex(16));
+  return WriteResponseHead(response.status, response.headers, Framing::kLength,
+                           response.body.size(), false) +
+         response.body;
 }
 
 }  // namespace
@@ -80,7 +45,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
                           deps.metrics.GetGauge("sless_http_connections", "Open connections"),
                           Workers(std::clamp(options.workers, 1, 1024), options.max_queued)}) {}
 
-  base::Status Listen();
+  void Serve(Listener::Impl& listener);
   template <class Acceptor>
   void Serve(Acceptor acceptor);
   template <class Acceptor>
@@ -95,13 +60,19 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   std::string socket_path;
   std::function<void()> close_acceptor;
 
-  // Sessions by loop, for stopping; each set is guarded since Turn comes from another thread.
+  // For stopping, which comes from another thread.
   std::mutex mutex;
   std::condition_variable ended;
   std::set<std::shared_ptr<Session>> sessions;
   bool accepting = false;
   bool stopped = false;
 };
+
+void Server::Impl::Serve(Listener::Impl& listener) {
+  address = listener.address;
+  socket_path = std::exchange(listener.socket_path, "");
+  std::visit([this](auto& acceptor) { Serve(std::move(acceptor)); }, listener.acceptor);
+}
 
 template <class Acceptor>
 void Server::Impl::Serve(Acceptor acceptor) {
@@ -114,58 +85,6 @@ void Server::Impl::Serve(Acceptor acceptor) {
                    self->accepting = false;
                    self->ended.notify_all();
                  });
-}
-
-base::Status Server::Impl::Listen() {
-  auto& loop = io.loops[0]->context;
-  const auto& listen = shared->options.listen;
-  error_code error;
-  if (listen.starts_with(kUnix)) {
-    const auto path = listen.substr(kUnix.size());
-    if (path.size() >= sizeof(sockaddr_un::sun_path)) {
-      return base::Err(base::Code::kInvalidArgument,
-                       fmt::format("socket path is longer than {} bytes: {}",
-                                   sizeof(sockaddr_un::sun_path) - 1, path));
-    }
-    if (IsStaleSocket(loop, path)) ::unlink(path.c_str());
-    Local::acceptor acceptor(loop);
-    acceptor.open(Local(), error);
-    if (!error) acceptor.bind(Local::endpoint(path), error);
-    // Nobody can connect before it listens. Not by umask: other threads make files.
-    if (!error && ::chmod(path.c_str(), 0600) != 0)
-      error.assign(errno, boost::system::system_category());
-    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-    if (error) return base::Err(CannotListen(listen, error));
-    address = listen;
-    socket_path = path;
-    Serve(std::move(acceptor));
-    return base::Ok();
-  }
-  if (listen.starts_with(kFd)) {
-    const int fd = std::atoi(listen.c_str() + kFd.size());
-    Local::acceptor acceptor(loop);
-    if (fd > 2 && ::fcntl(fd, F_SETFD, FD_CLOEXEC) == 0) {
-      acceptor.assign(Local(), fd, error);
-    } else {
-      error = asio::error::bad_descriptor;
-    }
-    if (error) return base::Err(CannotListen(listen, error));
-    address = listen;
-    Serve(std::move(acceptor));
-    return base::Ok();
-  }
-  ASSIGN_OR_RETURN(const auto endpoint, ParseEndpoint(loop, listen));
-  tcp::acceptor acceptor(loop);
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) return base::Err(CannotListen(listen, error));
-  const auto bound = acceptor.local_endpoint();
-  address = fmt::format(fmt::runtime(bound.address().is_v6() ? "[{}]:{}" : "{}:{}"),
-                        bound.address().to_string(), bound.port());
-  Serve(std::move(acceptor));
-  return base::Ok();
 }
 
 template <class Acceptor>
@@ -195,12 +114,10 @@ Task<void> Server::Impl::AcceptLoop(std::shared_ptr<Acceptor> acceptor) {
 
 void Server::Impl::Begin(asio::io_context& loop, Socket socket, std::string peer) {
   if (shared->open >= shared->options.max_connections) {
-    static constexpr std::string_view kFull =
-        "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: "
-        "close\r\n\r\n";
+    const auto full = FullAnswer();
     error_code ignored;
     socket.non_blocking(true, ignored);
-    socket.send(asio::buffer(kFull), 0, ignored);
+    socket.send(asio::buffer(full), 0, ignored);
     return;
   }
   auto session = std::make_shared<Session>(shared, std::move(socket), std::move(peer));
@@ -255,8 +172,14 @@ Server::Server(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 base::Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, Router router,
                                                     Deps deps) {
+  ASSIGN_OR_RETURN(const auto listener, Listener::Open(deps.io, options.listen));
+  return Start(*listener, std::move(options), std::move(router), deps);
+}
+
+std::unique_ptr<Server> Server::Start(Listener& listener, ServerOptions options, Router router,
+                                      Deps deps) {
   auto impl = std::make_shared<Impl>(std::move(options), std::move(router), deps);
-  RETURN_IF_ERROR(impl->Listen());
+  impl->Serve(listener.impl());
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 

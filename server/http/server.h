@@ -6,6 +6,7 @@
 
 #include "client/base/log.h"
 #include "client/base/result.h"
+#include "server/http/listener.h"
 #include "server/http/router.h"
 #include "server/observe/metrics.h"
 
@@ -32,10 +33,8 @@ class IoPool {
 };
 
 struct ServerOptions {
-  std::string listen =
-      "127.0.0.1:0";  ///< "HOST:PORT" (port 0: any free one; "[::1]:80" for IPv6), "unix:/path",
-                      ///< or "fd:N" for a listening unix socket that was passed in
-  int workers = 32;   ///< threads for handlers that may block, 1 to 1024
+  std::string listen = "127.0.0.1:0";   ///< see Listener::Open; not used with a listener
+  int workers = 32;                     ///< threads for handlers that may block, 1 to 1024
   size_t max_queued = 1024;             ///< requests that wait for a worker; more are 503
   size_t max_connections = 4096;        ///< more are answered 503 and closed
   size_t max_header_bytes = 16 * 1024;  ///< request line and headers; more is 431
@@ -56,11 +55,12 @@ class Server {
     base::Logger& log;
     observe::Registry& metrics;
   };
-  /// Listens and serves at once. Errors: kInvalidArgument `listen` cannot be read, or the host has
-  /// no such address; kUnavailable the port or path is in use, or not allowed (the text says
-  /// which).
+  /// Listens and serves at once. Errors: those of Listener::Open.
   static base::Result<std::unique_ptr<Server>> Start(ServerOptions options, Router router,
                                                      Deps deps);
+  /// Serves what waits at `listener`, which is taken.
+  static std::unique_ptr<Server> Start(Listener& listener, ServerOptions options, Router router,
+                                       Deps deps);
   ~Server();
 
   /// "127.0.0.1:40123" with the real port, or "unix:/path".

@@ -19,6 +19,7 @@ namespace sless::http {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -129,6 +130,21 @@ TEST_F(ServerTest, AnswersOnTcpAndUnixSockets) {
   EXPECT_THAT(second, base::IsError(base::Code::kUnavailable, HasSubstr("cannot listen on unix:")));
   server->Stop(1s);
   EXPECT_NE(::access(options.listen.c_str() + 5, F_OK), 0) << "the socket file is left behind";
+}
+
+TEST_F(ServerTest, AListenerHoldsItsPortUntilItIsServed) {
+  auto listener = Listener::Open(io, "127.0.0.1:0");
+  ASSERT_THAT(listener, base::IsOk());
+  const auto address = (*listener)->address();
+  EXPECT_THAT(Listener::Open(io, address),
+              base::IsError(base::Code::kUnavailable, HasSubstr(address)));
+  RawClient early(address);
+  early.Send("GET /hello/early HTTP/1.1\r\nHost: x\r\n\r\n");
+  server = Server::Start(**listener, options, router, {io, log, metrics});
+  listener->reset();
+  EXPECT_EQ(server->address(), address);
+  EXPECT_EQ(ParseAnswer(early.ReadResponse()).body, "hello early");
+  EXPECT_EQ(Call(address, "GET", "/hello/late").status, 200);
 }
 
 TEST_F(ServerTest, ListenErrorsSayWhatIsWrong) {
@@ -370,7 +386,8 @@ TEST_F(ServerTest, TooManyConnectionsAre503) {
   RawClient b(server->address());
   ASSERT_TRUE(Eventually([&] { return server->connections() == 2; }));
   RawClient c(server->address());
-  EXPECT_THAT(c.ReadToEnd(), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(c.ReadToEnd(), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("\r\nRetry-After: 1\r\n"),
+                                   HasSubstr("\r\nX-Request-Id: "), HasSubstr("\"Overloaded\"")));
   a.Close();
   ASSERT_TRUE(Eventually([&] { return server->connections() == 1; }));
   EXPECT_EQ(Call(server->address(), "GET", "/hello/x").status, 200);

@@ -22,10 +22,8 @@ bool IsSaneId(std::string_view id) {
   });
 }
 
-Response Refusal(int status, base::Code code, std::string message, std::string reason) {
-  auto response = Response::FromError({code, std::move(message), "", std::move(reason), {}});
-  response.status = status;
-  return response;
+Response Refusal(base::Code code, std::string message, std::string reason = "BadRequest") {
+  return Response::FromError({code, std::move(message), "", std::move(reason), {}});
 }
 
 bool IsDigits(std::string_view text) {
@@ -46,7 +44,7 @@ bool IsHost(std::string_view text) {
 // and 3.2).
 std::optional<Response> Ambiguity(const Request& request) {
   const auto bad = [](std::string message) {
-    return Refusal(400, base::Code::kInvalidArgument, std::move(message), "BadRequest");
+    return Refusal(base::Code::kInvalidArgument, std::move(message));
   };
   const auto codings = request.headers.Count("Transfer-Encoding");
   if (codings > 0) {
@@ -55,8 +53,8 @@ std::optional<Response> Ambiguity(const Request& request) {
     if (!request.http11) return bad("Transfer-Encoding in HTTP/1.0");
     if (codings > 1 ||
         !SameNoCase(base::Trim(request.headers.Get("Transfer-Encoding")), "chunked")) {
-      return Refusal(501, base::Code::kUnimplemented,
-                     "only the transfer coding \"chunked\" is supported", "BadRequest");
+      return Refusal(base::Code::kUnimplemented,
+                     "only the transfer coding \"chunked\" is supported");
     }
   }
   const auto lengths = request.headers.Count("Content-Length");
@@ -166,16 +164,15 @@ Task<void> Session::RefuseHead(error_code error) {
   sent_ = 0;
   Response response;
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-    response = Refusal(431, base::Code::kTooLarge,
+    response = Refusal(base::Code::kTooLarge,
                        fmt::format("request line and headers are above the limit of {} bytes",
                                    shared_->options.max_header_bytes),
                        "HeadersTooLarge");
   } else if (error == http::error::bad_version) {
-    response = Refusal(505, base::Code::kUnimplemented, "only HTTP/1.0 and HTTP/1.1 are supported",
-                       "BadRequest");
+    response = Refusal(base::Code::kUnimplemented, "only HTTP/1.0 and HTTP/1.1 are supported",
+                       "UnsupportedVersion");
   } else {
-    response = Refusal(400, base::Code::kInvalidArgument,
-                       "the request is not HTTP: " + error.message(), "BadRequest");
+    response = Refusal(base::Code::kInvalidArgument, "the request is not HTTP: " + error.message());
   }
   co_await Respond(std::move(response));
   Finish();
