@@ -122,13 +122,15 @@ base::Status PrepareSchema(Database& db, const std::string& path) {
                            path, version, kSchemaVersion),
                "", "StoreTooNew");
   }
-  ASSIGN_OR_RETURN(const auto check, db.Value("PRAGMA quick_check(1)"));
-  if (check != "ok") {
-    return Err(Code::kFailedPrecondition,
-               fmt::format("{} is damaged: {}; restore it from a backup", path, check), "",
-               "StoreDamaged");
-  }
   return transaction.Commit();
+}
+
+base::Status CheckWhole(Database& db, const std::string& path) {
+  ASSIGN_OR_RETURN(const auto check, db.Value("PRAGMA quick_check(1)"));
+  if (check == "ok") return base::Ok();
+  return Err(Code::kFailedPrecondition,
+             fmt::format("{} is damaged: {}; restore it from a backup", path, check), "",
+             "StoreDamaged");
 }
 
 }  // namespace sless::store

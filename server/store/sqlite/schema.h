@@ -14,8 +14,10 @@ inline constexpr int kSchemaVersion = 1;
 /// permissions off a file that is there.
 base::Status PrepareFile(const std::string& path);
 
-/// Brings an open database to kSchemaVersion in WAL mode; checks that it is ours, not newer and not
-/// damaged.
+/// Brings an open database to kSchemaVersion in WAL mode; checks that it is ours and not newer.
 base::Status PrepareSchema(Database& db, const std::string& path);
+
+/// Reads all of it; nobody waits meanwhile. Error: kFailedPrecondition, it is damaged.
+base::Status CheckWhole(Database& db, const std::string& path);
 
 }  // namespace sless::store

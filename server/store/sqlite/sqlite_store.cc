@@ -8,6 +8,7 @@
 #include "server/store/change_feed.h"
 #include "server/store/rules.h"
 #include "server/store/sqlite/database.h"
+#include "server/store/sqlite/lending.h"
 #include "server/store/sqlite/schema.h"
 
 namespace sless::store {
@@ -112,7 +113,8 @@ class SqliteStore final : public ObjectStore {
 
   Status OpenReaders(const std::string& path) {
     for (auto& reader : readers_) {
-      ASSIGN_OR_RETURN(reader.db, Database::Open(path, true));
+      ASSIGN_OR_RETURN(reader, Database::Open(path, true));
+      free_readers_.Add(*reader);
     }
     return base::Ok();
   }
@@ -193,35 +195,29 @@ class SqliteStore final : public ObjectStore {
   }
 
  private:
-  struct Reader {
-    std::mutex mutex;
-    std::unique_ptr<Database> db;
-  };
-
   // Readers have connections of their own, so that no read waits for a writer's fsync.
   template <class F>
   std::invoke_result_t<F, Database&> WithReader(F&& read) const {
-    for (auto& reader : readers_) {
-      if (std::unique_lock lock(reader.mutex, std::try_to_lock); lock) return read(*reader.db);
-    }
-    std::lock_guard lock(readers_[0].mutex);
-    return read(*readers_[0].db);
+    const Lending<Database>::Lent reader(free_readers_);
+    return read(*reader);
   }
 
   const base::Clock& clock_;
   std::mutex write_mutex_;  // held over commit and callbacks, so that changes are told in order
   std::unique_ptr<Database> writer_;
-  mutable std::array<Reader, kReaders> readers_;
+  std::array<std::unique_ptr<Database>, kReaders> readers_;
+  mutable Lending<Database> free_readers_;
   ChangeFeed feed_;
 };
 
 }  // namespace
 
 base::Result<std::unique_ptr<ObjectStore>> OpenSqlite(const std::string& path,
-                                                      const base::Clock& clock) {
+                                                      const base::Clock& clock, Check check) {
   RETURN_IF_ERROR(PrepareFile(path));
   ASSIGN_OR_RETURN(auto writer, Database::Open(path, false));
   RETURN_IF_ERROR(PrepareSchema(*writer, path));
+  if (check == Check::kWhole) RETURN_IF_ERROR(CheckWhole(*writer, path));
   auto store = std::make_unique<SqliteStore>(std::move(writer), clock);
   RETURN_IF_ERROR(store->OpenReaders(path));
   return store;

@@ -8,6 +8,10 @@
 
 namespace sless::store {
 
+/// Whether a store that is opened is read from end to end for damage, which takes its time. Without
+/// that only what is read later shows it.
+enum class Check { kWhole, kNone };
+
 /// Opens or makes the store at `path` (file 0600; a folder that is missing is made with 0700).
 /// `clock` outlives the store.
 ///
@@ -19,6 +23,7 @@ namespace sless::store {
 /// text says what to do; kUnavailable cannot be opened or made (permissions, disk full): the text
 /// has the path.
 base::Result<std::unique_ptr<ObjectStore>> OpenSqlite(const std::string& path,
-                                                      const base::Clock& clock);
+                                                      const base::Clock& clock,
+                                                      Check check = Check::kWhole);
 
 }  // namespace sless::store

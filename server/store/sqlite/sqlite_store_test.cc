@@ -1,6 +1,7 @@
 #include "server/store/sqlite/sqlite_store.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 
 #include "client/base/testing/result_matchers.h"
 #include "server/store/sqlite/database.h"
+#include "server/store/sqlite/schema.h"
 #include "server/store/testing/object_store_conformance.h"
 
 namespace sless::store {
@@ -251,6 +253,38 @@ TEST_F(SqliteStoreTest, RefusesADamagedDatabase) {
   const auto opened = OpenSqlite(path_, clock_);
   ASSERT_FALSE(opened.has_value());
   EXPECT_THAT(opened, IsError(Code::kFailedPrecondition, HasSubstr("damaged")));
+}
+
+// `slessd token` beside a running server must not read a large store, let alone hold it.
+TEST_F(SqliteStoreTest, WithoutACheckOnlyWhatIsReadCounts) {
+  auto store = Open();
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_THAT(store->Create(Make(fmt::format("name{:03}", i))), IsOk());
+  }
+  store.reset();
+  const auto pages = std::filesystem::file_size(path_) / 4096;
+  ASSERT_GT(pages, 20u);
+  std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>((pages / 2) * 4096));
+  file << std::string(4096, '\x7f');
+  file.close();
+  ASSERT_FALSE(OpenSqlite(path_, clock_).has_value());
+  const auto opened = OpenSqlite(path_, clock_, Check::kNone);
+  ASSERT_THAT(opened, IsOk());
+  EXPECT_THAT((*opened)->Create(Make("zz")), IsOk());
+}
+
+TEST_F(SqliteStoreTest, TheCheckKeepsNobodyFromWriting) {
+  const auto store = Open();
+  auto db = Database::Open(path_, false);
+  ASSERT_THAT(db, IsOk());
+  auto held = Transaction::Begin(**db);  // where the check wanted to write, it would wait for 5 s
+  ASSERT_THAT(held, IsOk());
+  auto other = Database::Open(path_, false);
+  ASSERT_THAT(other, IsOk());
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_THAT(CheckWhole(**other, path_), IsOk());
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(4));
 }
 
 TEST_F(SqliteStoreTest, SaysWhereItCannotOpen) {
