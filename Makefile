@@ -21,7 +21,7 @@ build: setup ## build/bin: terraform-provider-sless, slessd, sless-runner (relea
 demo: build ## apply examples/quickstart on a slessd of its own, call it, change it, destroy it
 	@python3 tools/demo.py
 
-test: build ## every test: unit (with sanitizers), layering, docs, acceptance
+test: build ## every test: unit and fuzz (with sanitizers), layering, docs, acceptance
 	@cmake --preset dev >/dev/null
 	@cmake --build build/dev -j $(JOBS) --target unit_tests
 	@python3 tests/run.py
@@ -48,7 +48,7 @@ docs: build ## registry pages from the schemas
 	@build/bin/docsgen .
 
 bench: build ## start of the provider, many resources, serving; in turns with peers (needs go, npm, wrk)
-	@python3 tests/bench/plugin_start.py build/bin/terraform-provider-sless --build-peer
+	@python3 tests/bench/plugin_start.py build/bin/terraform-provider-sless build/bin/terraform-provider-hello --build-peer
 	@python3 tests/bench/many_resources.py
 	@python3 tests/bench/serving.py
 

@@ -4,7 +4,7 @@
 
 namespace sless::base {
 
-/// Exponential waits with full jitter: wait n is random in [first * 2^n / 2, first * 2^n], at most
+/// Exponential waits with jitter: wait n is random in [first * 2^n / 2, first * 2^n], at most
 /// `max`. Not thread-safe: one per retry loop.
 class Backoff {
  public:

@@ -22,7 +22,7 @@ std::optional<gid_t> FindGroup(const std::string& group) {
   gid_t number = 0;
   const auto [end, error] = std::from_chars(group.data(), group.data() + group.size(), number);
   if (error == std::errc() && end == group.data() + group.size()) return number;
-  // Reads the file of groups itself: a static program has no other name services.
+  // No number, so a name: the C library asks the machine's name services.
   const struct group* entry = getgrnam(group.c_str());
   if (entry == nullptr) return std::nullopt;
   return entry->gr_gid;

@@ -16,7 +16,7 @@
 namespace sless::build {
 
 struct ProcessBuilderOptions {
-  /// a folder of this builder alone: code/, deps/, tmp/, cache/; made if missing (0700)
+  /// a folder of this builder alone: code/, deps/, tmp/, etc/; made if missing (0700)
   std::string dir;
   std::string bwrap = "bwrap";
   bool sandbox = true;  ///< false: --insecure-no-sandbox
