@@ -1,6 +1,4 @@
-// docsgen ROOT          writes docs/index.md and docs/resources/*.md of the repository ROOT
-// docsgen --check ROOT  writes nothing; exit code 1 and the first difference where a page is not
-// what it would write
+// The program that writes the registry's pages, or checks them; see its --help.
 
 #include <fmt/format.h>
 
@@ -85,10 +83,15 @@ int Run(bool check, const std::filesystem::path& root) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool check = argc > 1 && std::string_view(argv[1]) == "--check";
-  if (argc != (check ? 3 : 2) || std::string_view(argv[1]) == "--help") {
-    fmt::print(stderr, "usage: docsgen [--check] REPOSITORY\n");
-    return 2;
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  const bool check = first == "--check", help = first == "--help";
+  if (help || argc != (check ? 3 : 2)) {
+    fmt::print(help ? stdout : stderr,
+               "usage: docsgen [--check] REPOSITORY\n\n"
+               "Writes docs/index.md and docs/resources/ of the repository from the schemas and "
+               "examples/.\n"
+               "--check writes nothing; exit code 1 where a page is not what it would write.\n");
+    return help ? 0 : 2;
   }
   return Run(check, argv[argc - 1]);
 }

@@ -182,6 +182,11 @@ class Programs(unittest.TestCase):
                 allowed = r"^(linux-vdso|libc|libm|libpthread|libdl|libresolv|librt|/lib64/ld-linux)[.-].*"
                 self.assertEqual([], [library for library in libraries if not re.match(allowed, library)])
 
+    def test_docsgen_has_help(self):
+        done = subprocess.run([os.path.join(BIN, "docsgen"), "--help"], capture_output=True, text=True, timeout=20, check=False)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertIn("--check", done.stdout)
+
     def test_a_person_is_told_what_it_is(self):
         for name in ("terraform-provider-sless", "terraform-provider-hello"):
             with self.subTest(name):
