@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
-from check_includes import ROOT, rooms  # noqa: E402
+from check_includes import DRIVERS, ROOT, rooms  # noqa: E402
 
 DOC = os.path.join(ROOT, "docs", "architecture.md")
 
@@ -121,12 +121,11 @@ def main():
     with open(DOC, encoding="utf-8") as file:
         text = file.read()
     allowed, problems, checked = table(text), [], 0
-    drivers = {"store_memory", "store_sqlite", "artifact_filesystem", "build_process", "runtime_process"}
     for name, (folder, deps, _) in sorted(rooms().items()):
         checked += 1
         if name in ("app", "provider"):
             continue  # every room of their own program
-        if name in drivers:
+        if name in DRIVERS:
             interface = name.split("_")[0]
             may = {interface, "sandbox", "kube", "transport", "observe", "api", "base"} | ({"artifact", "source", "oci"} if interface == "build" else set())
         elif name in allowed:
