@@ -82,18 +82,18 @@ def flat(code):
 
 def excerpt_problems(text):
     problems = []
-    for block in re.findall(r"^```cpp\n(.*?)^```", text, re.M | re.S):
+    for block in re.findall(r"^```(?:cpp|cmake)\n(.*?)^```", text, re.M | re.S):
         first, _, code = block.partition("\n")
-        path = first.removeprefix("// ")
-        if not there(path) or not first.startswith("// "):
-            problems.append(f"an excerpt begins with \"{first}\", which is not `// ` and a file")
+        mark, _, path = first.partition(" ")
+        if mark not in ("//", "#") or not there(path):
+            problems.append(f"an excerpt begins with \"{first}\", which is no comment with the name of a file")
             continue
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
             whole, at = flat(file.read()), 0
-        for piece in re.split(r"^…$", code, flags=re.M):
+        for piece in code.split("…"):
             at = whole.find(flat(piece), at)
             if at < 0:
-                problems.append(f"{path} does not have (or not in this order): {piece.strip()[:120]}")
+                problems.append(f"{path} does not have (or not in this order): {piece.strip()[:200]}")
                 break
     return problems
 
