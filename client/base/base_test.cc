@@ -41,6 +41,35 @@ TEST(Json, DepthIsLimited) {
               IsError(Code::kInvalidArgument, testing::HasSubstr("nested")));
 }
 
+TEST(Json, CheckSaysWhatParseSays) {
+  for (const std::string& text :
+       {std::string("[1, {\"a\": \"\\u00e9\"}, -1e5, null]"),
+        std::string("123456789012345678901234567890"), std::string(), std::string("{"),
+        std::string("[1,]"), std::string("1e400"), std::string("\"\xff\""), std::string("1 2"),
+        std::string(101, '[') + std::string(101, ']')}) {
+    const auto parsed = ParseJson(text);
+    const auto checked = CheckJson(text);
+    EXPECT_EQ(parsed.has_value(), checked.has_value()) << text;
+    if (!parsed && !checked) {
+      EXPECT_EQ(parsed.error().message, checked.error().message);
+    }
+  }
+}
+
+TEST(Json, CheckAcceptsAndRefuses) {
+  for (const char* good : {"1", "\"x\"", "null", "[1,{\"a\":[]}]", " {} ",
+                           "123456789012345678901234567890", "1e300"}) {
+    EXPECT_THAT(CheckJson(good), IsOk()) << good;
+  }
+  for (const char* bad :
+       {"", "{", "{bad", "[1,]", "1 2", "NaN", "'x'", "\"\xff\"", "\"\\ud800\"", "1e999"}) {
+    EXPECT_THAT(CheckJson(bad), IsError(Code::kInvalidArgument, testing::_)) << bad;
+  }
+  EXPECT_THAT(CheckJson(std::string(100, '[') + std::string(100, ']')), IsOk());
+  EXPECT_THAT(CheckJson(std::string(5'000'000, '[')),
+              IsError(Code::kInvalidArgument, testing::HasSubstr("deeper")));
+}
+
 TEST(Json, EqualByMeaning) {
   EXPECT_TRUE(JsonEqual(R"({"a":1,"b":[1.0,2]})", R"({ "b": [1, 2.0], "a": 1 })"));
   EXPECT_TRUE(JsonEqual("100000000000000000000", "100000000000000000000"));
@@ -75,8 +104,20 @@ TEST(Strings, Base64AndPercent) {
     EXPECT_EQ(*Base64Decode(Base64Encode(text)), text);
     EXPECT_EQ(*PercentDecode(PercentEncode(text)), text);
   }
-  EXPECT_FALSE(Base64Decode("a"));
+  for (const char* bad : {"a", "AA==\n\n\n\n", "AA==AAAA", "====", "A===", "=AAA", "AA=A", " AAA",
+                          "AA\nA", "AAA\n", "AA-_", "AAAAA"}) {
+    EXPECT_FALSE(Base64Decode(bad)) << bad;
+  }
   EXPECT_FALSE(PercentDecode("%4"));
+}
+
+TEST(Digest, ContentHash) {
+  const std::string hash = "sha256:" + Sha256Hex("");
+  EXPECT_TRUE(IsContentHash(hash));
+  EXPECT_FALSE(IsContentHash(hash + "0"));
+  EXPECT_FALSE(IsContentHash(hash.substr(1)));
+  EXPECT_FALSE(IsContentHash("sha256:" + std::string(64, 'A')));
+  EXPECT_FALSE(IsContentHash(""));
 }
 
 TEST(Digest, Sha256) {

@@ -38,6 +38,12 @@ std::string Sha256Hex(std::string_view bytes) {
   return digest.Hex();
 }
 
+bool IsContentHash(std::string_view text) {
+  return text.starts_with(kContentHashPrefix) && text.size() == kContentHashPrefix.size() + 64 &&
+         text.find_first_not_of("0123456789abcdef", kContentHashPrefix.size()) ==
+             std::string_view::npos;
+}
+
 bool ConstantTimeEqual(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }

@@ -25,6 +25,9 @@ class Sha256 {
 };
 
 std::string Sha256Hex(std::string_view bytes);
+/// "sha256:" and 64 lower-case hex digits: the name of a source's content.
+bool IsContentHash(std::string_view text);
+inline constexpr std::string_view kContentHashPrefix = "sha256:";
 /// True if equal; the time depends on the lengths only.
 bool ConstantTimeEqual(std::string_view a, std::string_view b);
 

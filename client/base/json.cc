@@ -11,6 +11,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kOutOfRange = 406;  // the library's number for a number beyond a double's range
+
 // Builds the value, or notes the first problem: nlohmann's own DOM parser has no depth limit and
 // throws.
 class Reader : public nlohmann::json_sax<json> {
@@ -38,19 +40,16 @@ class Reader : public nlohmann::json_sax<json> {
   bool end_object() override { return Close(); }
   bool start_array(size_t) override { return Open(json::array()); }
   bool end_array() override { return Close(); }
-  bool parse_error(size_t position, const std::string& token,
-                   const nlohmann::detail::exception& e) override {
-    position_ = position;
-    token_ = token;
-    out_of_range_ = e.id == 406;
+  bool parse_error(size_t at, const std::string&, const nlohmann::detail::exception& e) override {
+    position = at;
+    out_of_range = e.id == kOutOfRange;
     return false;
   }
 
   json value;
   bool too_deep = false;
-  size_t position_ = 0;
-  std::string token_;
-  bool out_of_range_ = false;
+  size_t position = 0;
+  bool out_of_range = false;
 
  private:
   json* Place(json v) {
@@ -89,15 +88,52 @@ class Reader : public nlohmann::json_sax<json> {
   std::vector<std::string> keys_;
 };
 
-Result<json> Read(std::string_view text, bool keep_number_text) {
-  Reader reader(keep_number_text);
-  if (json::sax_parse(text.begin(), text.end(), &reader)) return std::move(reader.value);
-  if (reader.too_deep) {
+// Reads nothing but the form.
+class Checker : public nlohmann::json_sax<json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(size_t) override { return Open(); }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return Close(); }
+  bool start_array(size_t) override { return Open(); }
+  bool end_array() override { return Close(); }
+  bool parse_error(size_t at, const std::string&, const nlohmann::detail::exception& e) override {
+    position = at;
+    out_of_range = e.id == kOutOfRange;
+    return false;
+  }
+
+  bool too_deep = false;
+  size_t position = 0;
+  bool out_of_range = false;
+
+ private:
+  bool Open() {
+    too_deep = ++depth_ > kMaxJsonDepth;
+    return !too_deep;
+  }
+  bool Close() {
+    --depth_;
+    return true;
+  }
+  int depth_ = 0;
+};
+
+template <class Sax>
+Status Parse(std::string_view text, Sax& sax) {
+  if (json::sax_parse(text.begin(), text.end(), &sax)) return Ok();
+  if (sax.too_deep) {
     return Err(Code::kInvalidArgument,
                fmt::format("JSON is nested deeper than {} levels", kMaxJsonDepth));
   }
-  if (reader.out_of_range_) return Err(Code::kInvalidArgument, "JSON has a number out of range");
-  const size_t at = reader.position_ == 0 ? 0 : std::min(reader.position_ - 1, text.size());
+  if (sax.out_of_range) return Err(Code::kInvalidArgument, "JSON has a number out of range");
+  const size_t at = sax.position == 0 ? 0 : std::min(sax.position - 1, text.size());
   const std::string_view before = text.substr(0, at);
   const size_t line = 1 + static_cast<size_t>(std::count(before.begin(), before.end(), '\n'));
   const size_t newline = before.rfind('\n');
@@ -107,9 +143,20 @@ Result<json> Read(std::string_view text, bool keep_number_text) {
                          text.empty() ? ": the text is empty" : ""));
 }
 
+Result<json> Read(std::string_view text, bool keep_number_text) {
+  Reader reader(keep_number_text);
+  RETURN_IF_ERROR(Parse(text, reader));
+  return std::move(reader.value);
+}
+
 }  // namespace
 
 Result<json> ParseJson(std::string_view text) { return Read(text, false); }
+
+Status CheckJson(std::string_view text) {
+  Checker checker;
+  return Parse(text, checker);
+}
 
 std::string DumpJson(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);

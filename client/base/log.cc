@@ -1,15 +1,14 @@
 #include "client/base/log.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "client/base/clock.h"
+#include "client/base/fd.h"
 #include "client/base/json.h"
 #include "client/base/strings.h"
 
@@ -56,13 +55,7 @@ void JsonLogger::Log(Level level, std::string_view message,
   }
   const std::string text =
       line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = write(fd_, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;  // nowhere left to report to
-    done += static_cast<size_t>(n);
-  }
+  WriteAll(fd_, text);  // where it cannot, there is nowhere left to report to
 }
 
 Level ParseLevel(std::string_view name, Level fallback) {

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "client/base/fd.h"
 #include "client/base/strings.h"
 
 namespace sless::base {
@@ -52,7 +53,9 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
 
 void MoveFds(Prepared& p) {
   // First all out of the way of the numbers that are wanted, then to their places.
-  p.failed = fcntl(p.failed, F_DUPFD_CLOEXEC, p.highest + 1);
+  const int report = fcntl(p.failed, F_DUPFD_CLOEXEC, p.highest + 1);
+  if (report < 0) Die(p.failed, 'f');
+  p.failed = report;
   for (size_t i = 0; i < p.fds.size(); ++i)
     p.moved[i] = fcntl(p.fds[i].first, F_DUPFD_CLOEXEC, p.highest + 1);
   for (size_t i = 0; i < p.fds.size(); ++i) {
@@ -99,6 +102,8 @@ std::string StepText(char step, const SpawnOptions& options) {
       return "entering " + options.directory;
     case 'x':
       return "executing it";
+    case 'w':
+      return "watching it";
     default:
       return "passing its descriptors";
   }
@@ -113,10 +118,8 @@ std::string ExitStatus::Text() const {
 
 Result<Child> Spawn(const SpawnOptions& options) {
   const auto error = [&](const std::string& step, int number) {
-    const bool full = number == EAGAIN || number == ENOMEM || number == EMFILE || number == ENFILE;
-    return Err(
-        full ? Code::kResourceExhausted : Code::kInternal,
-        fmt::format("cannot start {}: {}: {}", options.command.at(0), step, std::strerror(number)));
+    return SystemError(fmt::format("cannot start {}: {}", options.command.at(0), step),
+                       Code::kInternal, number);
   };
   Prepared p;
   p.argv = Pointers(options.command);
@@ -150,7 +153,7 @@ Result<Child> Spawn(const SpawnOptions& options) {
     return error("fork", fork_error);
   }
   child.pidfd = static_cast<int>(syscall(SYS_pidfd_open, child.pid, 0));
-  Failed failed;
+  Failed failed{errno, 'w'};  // of the child, where it reports one
   ssize_t n;
   while ((n = read(report[0], &failed, sizeof failed)) < 0 && errno == EINTR) {
   }
@@ -160,7 +163,6 @@ Result<Child> Spawn(const SpawnOptions& options) {
     WaitFor(child);
     return error(StepText(failed.step, options), failed.error);
   }
-  fcntl(child.pidfd, F_SETFD, FD_CLOEXEC);
   return child;
 }
 
@@ -198,7 +200,7 @@ Result<CommandOutput> RunCommand(const SpawnOptions& options, Deadline deadline,
                                  const Clock& clock) {
   int out[2];
   if (pipe2(out, O_CLOEXEC) != 0)
-    return Err(Code::kInternal, fmt::format("pipe: {}", std::strerror(errno)));
+    return SystemError("cannot start " + options.command.at(0) + ": pipe", Code::kInternal);
   SpawnOptions with = options;
   with.fds.emplace_back(out[1], 1);
   with.fds.emplace_back(out[1], 2);

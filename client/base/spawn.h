@@ -42,8 +42,9 @@ struct ExitStatus {
 };
 
 /// Starts a process. It is killed when the calling THREAD ends: call from one that lives longer
-/// than the process. Errors: kResourceExhausted: no process, memory or descriptor is left now;
-/// kInternal: it cannot be started. The message has the program, the step and why.
+/// than the process. Errors: kResourceExhausted: no process, memory or descriptor is left now
+/// (ErrnoCode of fd.h); kInternal: it cannot be started. The message has the program, the step and
+/// why.
 Result<Child> Spawn(const SpawnOptions& options);
 
 /// SIGKILL to the child and what stayed in its process group. Only before it was reaped.

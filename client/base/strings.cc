@@ -132,13 +132,17 @@ Result<std::string> Base64Decode(std::string_view text) {
   if (text.empty()) return std::string();
   const auto bad = [] { return Err(Code::kInvalidArgument, "want base64 with padding"); };
   if (text.size() % 4 != 0) return bad();
+  // What follows takes white space and '=' in the middle, and miscounts then.
+  const size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  for (const char c : text.substr(0, text.size() - padding)) {
+    const bool digit = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (!digit && c != '+' && c != '/') return bad();
+  }
   std::string out(3 * (text.size() / 4) + 1, '\0');
   const int n = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
                                 reinterpret_cast<const unsigned char*>(text.data()),
                                 static_cast<int>(text.size()));
   if (n < 0) return bad();
-  size_t padding = 0;
-  while (padding < 2 && text[text.size() - 1 - padding] == '=') ++padding;
   out.resize(static_cast<size_t>(n) - padding);
   return out;
 }

@@ -14,7 +14,8 @@ std::vector<std::string> Split(std::string_view text, char separator);
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 std::string_view Trim(std::string_view text);
 bool IsUtf8(std::string_view text);
-/// Cuts at most `max_bytes`, never inside a UTF-8 sequence, and adds "…" where something was cut.
+/// Cuts to at most `max_bytes`, never inside a UTF-8 sequence, and adds "…" (3 bytes more) where
+/// something was cut.
 std::string Truncate(std::string_view text, size_t max_bytes);
 /// 2 * bytes lower-case hex digits from the system's random source.
 std::string RandomHex(size_t bytes);
@@ -25,7 +26,7 @@ std::string Nearest(std::string_view word, const std::vector<std::string>& known
 /// ends), else what is wrong.
 std::string DnsLabelProblem(std::string_view name);
 std::string Base64Encode(std::string_view bytes);
-/// Standard alphabet, padding required. Error: kInvalidArgument.
+/// Standard alphabet, padding required, nothing else (RFC 4648, 4). Error: kInvalidArgument.
 Result<std::string> Base64Decode(std::string_view text);
 /// %XX decoded; '+' stays. Error: kInvalidArgument for a broken escape.
 Result<std::string> PercentDecode(std::string_view text);
