@@ -76,11 +76,12 @@ http::Reply Upload(const Deps& deps, const http::Request& request, http::BodyRea
 
 void AddCodeRoutes(Routes& routes) {
   const auto path = "/v1/namespaces/{namespace}/code/{hash}";
-  routes.Add("GET", path, {"Is the code of this tree hash there? (use HEAD)", 200, "Code"},
+  routes.Add("GET", path, {"Is the code of this tree hash there? (use HEAD)", {200}, "Code"},
              [&deps = routes.deps()](http::Request& request) { return Head(deps, request); });
   routes.AddUpload(
       "PUT", path,
-      {"Upload a zip of the tree with this hash; nothing is read where it is there already", 201,
+      {"Upload a zip of the tree with this hash; nothing is read where it is there already (200)",
+       {200, 201},
        "Code"},
       64 * 1024 * 1024, [&deps = routes.deps()](http::Request& request, http::BodyReader& body) {
         return Upload(deps, request, body);

@@ -50,7 +50,7 @@ void AddObjectRoutes(Routes& routes) {
     const auto one = list + "/{name}";
     routes.Add("GET", list,
                {"List, ordered by name",
-                200,
+                {200},
                 name + "List",
                 "",
                 {{"limit", "at most so many", "", 1000, 1}, {"continue", "from the page before"}}},
@@ -59,7 +59,7 @@ void AddObjectRoutes(Routes& routes) {
                {"Read; with wait=ready answers as soon as status.observedGeneration has reached "
                 "generation in a final phase, with wait=gone a "
                 "404 as soon as the object is deleted, or what is there at the timeout",
-                200,
+                {200},
                 name,
                 "",
                 {{"wait", "for what", "ready|gone"},
@@ -69,15 +69,17 @@ void AddObjectRoutes(Routes& routes) {
     routes.Add("PUT", one,
                {"Create (201) or replace (200); the same body changes nothing. If-None-Match: * "
                 "creates only, If-Match: \"resourceVersion\" "
-                "replaces only that version",
-                200, name, name},
+                "(or metadata.resourceVersion in the body) replaces only that version",
+                {200, 201},
+                name,
+                name},
                [handlers](http::Request& request) { return handlers->Put(request); });
-    routes.Add("PATCH", one, {"Change parts, as JSON merge patch", 200, name, "MergePatch"},
+    routes.Add("PATCH", one, {"Change parts, as JSON merge patch", {200}, name, "MergePatch"},
                [handlers](http::Request& request) { return handlers->Patch(request); });
     routes.Add("DELETE", one,
                {"Ask for deletion; 404 when it is done. With wait=gone answers 204 when it is, or "
                 "202 at the timeout",
-                202,
+                {202, 204},
                 name,
                 "",
                 {{"wait", "for what", "gone"}, {"timeout", "seconds, default 25", "", 60}}},
@@ -86,8 +88,10 @@ void AddObjectRoutes(Routes& routes) {
   // Served by the gateway, which has the slots.
   routes.Document(
       "POST", "/v1/namespaces/{namespace}/functions/{name}/invoke",
-      {"Call the function with the body as its event; the answer is what the handler returned", 200,
-       "Any", "Any"});
+      {"Call the function with the body as its event; the answer is what the handler returned",
+       {200},
+       "Any",
+       "Any"});
 }
 
 void RegisterRoutes(http::Router& router, const Deps& deps) {
@@ -100,7 +104,7 @@ void RegisterRoutes(http::Router& router, const Deps& deps) {
   AddLogRoutes(routes);
   AddServerRoutes(routes);
   const auto document = std::make_shared<std::string>();
-  routes.Add("GET", "/v1/openapi.json", {"This document", 200, "Any"},
+  routes.Add("GET", "/v1/openapi.json", {"This document", {200}, "Any"},
              [held, document](http::Request&) { return Response::Json(200, *document); });
   *document = OpenApi(routes.list());
 }

@@ -32,7 +32,7 @@ struct Deps {
   std::string external_url;           ///< without a final '/'
   std::vector<std::string> runtimes;  ///< that this host can run
   std::function<base::Status()>
-      readiness;  ///< an error is why /readyz says 503; its message is shown to everybody
+      readiness;  ///< kUnavailable: why /readyz says 503; its message is shown to everybody
 };
 
 /// Adds every route. All under /v1 need a bearer token; /healthz, /readyz and /metrics need none.

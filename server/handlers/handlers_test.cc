@@ -55,6 +55,51 @@ std::string Zip(const source::Tree& tree) {
   return out;
 }
 
+// True if every member of `value` is in `schema` with that type.
+void Conforms(const json& document, const json& schema, const json& value,
+              const std::string& where) {
+  if (schema.contains("$ref")) {
+    return Conforms(document,
+                    document[json::json_pointer(schema["$ref"].get<std::string>().substr(1))],
+                    value, where);
+  }
+  if (!schema.contains("type")) return;
+  const auto type = schema["type"].get<std::string>();
+  const bool fits =
+      (type == "object" && value.is_object()) || (type == "array" && value.is_array()) ||
+      (type == "string" && value.is_string()) || (type == "integer" && value.is_number_integer()) ||
+      (type == "boolean" && value.is_boolean());
+  ASSERT_TRUE(fits) << where << " is no " << type;
+  if (schema.contains("enum")) {
+    EXPECT_NE(std::find(schema["enum"].begin(), schema["enum"].end(), value), schema["enum"].end())
+        << where << value;
+  }
+  if (value.is_array()) {
+    for (const auto& item : value) Conforms(document, schema["items"], item, where + "/*");
+  }
+  if (!value.is_object() || !schema.contains("properties")) return;
+  for (const auto& [name, member] : value.items()) {
+    ASSERT_TRUE(schema["properties"].contains(name))
+        << where << "/" << name << " is not documented";
+    Conforms(document, schema["properties"][name], member, where + "/" + name);
+  }
+}
+
+// The operation of the document that answers `method` at `path`; null where there is none.
+const json* OperationAt(const json& document, std::string method, const std::string& path) {
+  for (auto& c : method) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (method == "head") method = "get";
+  const auto want = base::Split(path, '/');
+  for (const auto& [pattern, operations] : document["paths"].items()) {
+    const auto parts = base::Split(pattern, '/');
+    const bool same = std::equal(
+        parts.begin(), parts.end(), want.begin(), want.end(),
+        [](const auto& part, const auto& real) { return part.starts_with("{") || part == real; });
+    if (same && operations.contains(method)) return &operations[method];
+  }
+  return nullptr;
+}
+
 class HandlersTest : public testing::Test {
  protected:
   HandlersTest()
@@ -101,7 +146,32 @@ class HandlersTest : public testing::Test {
 
   http::Answer Do(std::string_view method, const std::string& path, const std::string& body = "",
                   std::string_view extra = "") {
-    return http::Call(server->address(), method, path, body, bearer + std::string(extra));
+    auto answer = http::Call(server->address(), method, path, body, bearer + std::string(extra));
+    HoldAgainstDocument(method, path, answer);
+    return answer;
+  }
+  // Each answer of each test: its status is declared, its body is as the schema says.
+  void HoldAgainstDocument(std::string_view method, const std::string& target,
+                           const http::Answer& answer) {
+    if (document.is_null())
+      document = Json(http::Call(server->address(), "GET", "/v1/openapi.json", "", bearer));
+    const auto path = target.substr(0, target.find('?'));
+    const auto* operation = OperationAt(document, std::string(method), path);
+    if (operation == nullptr) {
+      EXPECT_GE(answer.status, 400) << method << " " << path;
+      return;
+    }
+    const auto where = fmt::format("{} {} {}", method, path, answer.status);
+    const auto& responses = (*operation)["responses"];
+    const auto declared = responses.find(std::to_string(answer.status));
+    if (declared == responses.end() && answer.status < 400) FAIL() << where << " is not declared";
+    const auto& response = declared == responses.end() ? responses["default"] : *declared;
+    if (method == "HEAD") return;
+    if (response.contains("content")) {
+      Conforms(document, response["content"]["application/json"]["schema"], Json(answer), where);
+    } else if (path != "/metrics") {
+      EXPECT_EQ(answer.body, "") << where;
+    }
   }
   json Json(const http::Answer& answer) { return base::ParseJson(answer.body).value_or(json()); }
   static json Body(json spec) {
@@ -140,6 +210,7 @@ class HandlersTest : public testing::Test {
   std::string bearer;
   source::Tree tree;
   std::string hash;
+  json document;  // OpenAPI
   std::atomic<bool> ready{true};
 };
 
@@ -157,7 +228,9 @@ TEST_F(HandlersTest, WithoutATokenOnlyHealthAndMetricsAnswer) {
     EXPECT_EQ(Do("GET", path).status, 200) << path;
   }
   ready = false;
-  EXPECT_EQ(http::Call(server->address(), "GET", "/readyz").status, 503);
+  const auto restoring = http::Call(server->address(), "GET", "/readyz");
+  EXPECT_EQ(restoring.status, 503);
+  EXPECT_EQ(restoring.Header("Retry-After"), "1");
   EXPECT_EQ(Json(Do("GET", "/v1/info"))["externalUrl"], "http://example.test");
 }
 
@@ -207,9 +280,35 @@ TEST_F(HandlersTest, PutCreatesChangesNothingTwiceAndReplaces) {
   const auto changed = Do("PUT", f, body.dump(), "If-Match: \"" + version + "\"\r\n");
   EXPECT_EQ(changed.status, 200);
   EXPECT_EQ(Json(changed)["metadata"]["generation"], 2);
-  EXPECT_EQ(
-      Do("PUT", "/v1/namespaces/default/functions/g", body.dump(), "If-Match: \"1\"\r\n").status,
-      412);
+  const std::string g = "/v1/namespaces/default/functions/g";
+  for (const char* match : {"\"1\"", "*"}) {
+    EXPECT_EQ(Do("PUT", g, body.dump(), fmt::format("If-Match: {}\r\n", match)).status, 412);
+  }
+  EXPECT_EQ(Do("GET", g).status, 404) << "If-Match creates nothing";
+  EXPECT_EQ(Do("PUT", f, body.dump(), "If-Match: *\r\n").status, 200);
+}
+
+TEST_F(HandlersTest, AStaleBodyIsRefused) {
+  UploadCode();
+  const auto first = Do("PUT", f, FunctionBody().dump());
+  ASSERT_EQ(first.status, 201);
+  auto mine = Json(first), theirs = Json(first);
+  theirs["spec"]["memoryMb"] = 512;
+  ASSERT_EQ(Do("PUT", f, theirs.dump()).status, 200);
+  mine["spec"]["timeoutSec"] = 7;
+  const auto stale = Do("PUT", f, mine.dump());
+  EXPECT_EQ(stale.status, 409) << stale.body;
+  EXPECT_EQ(Json(stale)["code"], "Aborted");
+  EXPECT_EQ(Json(stale)["reason"], "Conflict");
+  EXPECT_EQ(Json(stale)["field"], "/metadata/resourceVersion");
+  EXPECT_EQ(Json(Do("GET", f))["spec"]["memoryMb"], 512);
+  mine["metadata"].erase("resourceVersion");
+  EXPECT_EQ(Do("PUT", f, mine.dump()).status, 200) << "who names no version means any";
+  auto gone = theirs;
+  gone["metadata"]["name"] = "g";
+  const auto missing = Do("PUT", "/v1/namespaces/default/functions/g", gone.dump());
+  EXPECT_EQ(missing.status, 409);
+  EXPECT_THAT(missing.body, HasSubstr("leave metadata.resourceVersion out"));
 }
 
 TEST_F(HandlersTest, InlineCodeMustHaveItsHash) {
@@ -335,7 +434,7 @@ TEST_F(HandlersTest, DeleteIsAskedForThenDone) {
   EXPECT_EQ(asked.status, 202);
   EXPECT_NE(Json(asked)["metadata"]["deletionRequestedAt"], "");
   const auto put = Do("PUT", f, FunctionBody().dump());
-  EXPECT_EQ(put.status, 412);
+  EXPECT_EQ(put.status, 409);
   EXPECT_THAT(put.body, HasSubstr("being deleted"));
   EXPECT_EQ(Do("DELETE", f + "?wait=gone&timeout=0").status, 202);
   std::jthread later([&] {
@@ -344,6 +443,12 @@ TEST_F(HandlersTest, DeleteIsAskedForThenDone) {
   });
   EXPECT_EQ(Do("GET", f + "?wait=gone&timeout=20").status, 404);
   EXPECT_EQ(Do("DELETE", f).status, 404);
+  ASSERT_EQ(Do("PUT", f, FunctionBody().dump()).status, 201);
+  std::jthread end([&] {
+    std::this_thread::sleep_for(50ms);
+    EXPECT_THAT(store->Delete({"Function", "default", "f"}, std::nullopt), IsOk());
+  });
+  EXPECT_EQ(Do("DELETE", f + "?wait=gone&timeout=20").status, 204);
 }
 
 TEST_F(HandlersTest, ListsArePagedAndNamespacesComeAndGo) {
@@ -394,6 +499,33 @@ TEST_F(HandlersTest, RunsAreListedNewestFirstAndRetriedOnce) {
   EXPECT_EQ(Do("GET", "/v1/namespaces/default/jobs/k/runs").status, 404);
 }
 
+TEST_F(HandlersTest, RunsOfACronTriggerAreListedLikeThoseOfAJob) {
+  const std::string base = "/v1/namespaces/default/";
+  const json cron = {{"schedule", "* * * * *"}};
+  ASSERT_EQ(Do("PUT", base + "triggers/t",
+               Body({{"function", "f"}, {"type", "cron"}, {"cron", cron}}).dump())
+                .status,
+            201);
+  EXPECT_EQ(Json(Do("GET", base + "triggers/t/runs"))["items"], json::array());
+  for (const int64_t planned : {60, 120, 180}) {
+    api::Run run;
+    run.metadata.ns = "default";
+    run.metadata.name = fmt::format("t.{}.cron", planned);
+    run.spec = {"Trigger", "t", "f", "{}", planned, 1};
+    run.status.phase = "Failed";
+    run.status.failure = api::Failure{"HandlerError", "no such table", "h.py", 3, {}};
+    ASSERT_THAT(store::CreateTyped(*store, run), IsOk());
+  }
+  const auto list = Json(Do("GET", base + "triggers/t/runs?limit=2"));
+  ASSERT_EQ(list["items"].size(), 2u);
+  EXPECT_EQ(list["items"][0]["spec"]["runId"], 180);
+  EXPECT_EQ(list["items"][0]["kind"], "Run");
+  EXPECT_EQ(list["items"][0]["status"]["failure"]["message"], "no such table");
+  EXPECT_EQ(Do("GET", base + "triggers/other/runs").status, 404);
+  EXPECT_EQ(Do("GET", base + "jobs/t/runs").status, 404) << "a job of that name is another thing";
+  EXPECT_EQ(Do("POST", base + "triggers/t/runs", "{}").status, 405);
+}
+
 TEST_F(HandlersTest, LoweredRunIdNamesTheLastRun) {
   const std::string job = "/v1/namespaces/default/jobs/j";
   const auto put = [&](int id) {
@@ -424,35 +556,6 @@ TEST_F(HandlersTest, Logs) {
   EXPECT_EQ(Do("GET", f + "/logs?stream=nonsense").status, 400);
 }
 
-// True if every member of `value` is in `schema` with that type.
-void Conforms(const json& document, const json& schema, const json& value,
-              const std::string& where) {
-  if (schema.contains("$ref")) {
-    return Conforms(document,
-                    document[json::json_pointer(schema["$ref"].get<std::string>().substr(1))],
-                    value, where);
-  }
-  if (!schema.contains("type")) return;
-  const auto type = schema["type"].get<std::string>();
-  const bool fits =
-      (type == "object" && value.is_object()) || (type == "array" && value.is_array()) ||
-      (type == "string" && value.is_string()) || (type == "integer" && value.is_number_integer()) ||
-      (type == "boolean" && value.is_boolean());
-  ASSERT_TRUE(fits) << where << " is no " << type;
-  if (schema.contains("enum"))
-    EXPECT_NE(std::find(schema["enum"].begin(), schema["enum"].end(), value), schema["enum"].end())
-        << where << value;
-  if (value.is_array()) {
-    for (const auto& item : value) Conforms(document, schema["items"], item, where + "/*");
-  }
-  if (!value.is_object() || !schema.contains("properties")) return;
-  for (const auto& [name, member] : value.items()) {
-    ASSERT_TRUE(schema["properties"].contains(name))
-        << where << "/" << name << " is not documented";
-    Conforms(document, schema["properties"][name], member, where + "/" + name);
-  }
-}
-
 TEST_F(HandlersTest, EveryDocumentedPathAnswersAsTheOpenApiDocumentSays) {
   UploadCode();
   ASSERT_EQ(Do("PUT", f, FunctionBody().dump()).status, 201);
@@ -462,8 +565,7 @@ TEST_F(HandlersTest, EveryDocumentedPathAnswersAsTheOpenApiDocumentSays) {
                Body({{"function", "f"}, {"type", "http"}, {"http", json::object()}}).dump())
                 .status,
             201);
-  const auto document = Json(Do("GET", "/v1/openapi.json"));
-  EXPECT_EQ(document["openapi"], "3.0.3");
+  EXPECT_EQ(Json(Do("GET", "/v1/openapi.json"))["openapi"], "3.0.3");
   int checked = 0;
   for (const auto& [path, operations] : document["paths"].items()) {
     auto real = path;
@@ -482,12 +584,7 @@ TEST_F(HandlersTest, EveryDocumentedPathAnswersAsTheOpenApiDocumentSays) {
         EXPECT_EQ(http::Call(server->address(), upper, real).status, 401) << upper << " " << path;
       }
       if (method != "get") continue;
-      const auto answer = Do("GET", real);
-      ASSERT_TRUE(operation["responses"].contains(std::to_string(answer.status)))
-          << path << " " << answer.status << answer.body;
-      const auto& response = operation["responses"][std::to_string(answer.status)];
-      if (response.contains("content"))
-        Conforms(document, response["content"]["application/json"]["schema"], Json(answer), path);
+      EXPECT_EQ(Do("GET", real).status, 200) << path;
     }
   }
   EXPECT_GE(checked, 20);

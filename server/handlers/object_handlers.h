@@ -25,11 +25,13 @@ class ObjectHandlers {
  private:
   struct Wanted {
     std::string spec;
+    std::string version;  ///< metadata.resourceVersion of the body, "" for none
     std::optional<std::map<std::string, std::string>> annotations;  ///< nullopt: keep
   };
   struct Condition {
     bool create_only = false;
-    std::optional<std::string> version;  ///< If-Match
+    bool must_exist = false;             ///< If-Match, also "*"
+    std::optional<std::string> version;  ///< If-Match, where it names one
   };
 
   base::Result<api::ObjectKey> Key(const http::Request& request) const;

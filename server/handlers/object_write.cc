@@ -16,6 +16,7 @@ namespace {
 using base::Code;
 using http::Response;
 using nlohmann::json;
+constexpr const char* kVersionField = "/metadata/resourceVersion";
 constexpr int kTries = 20;  // a write meets writes of status by the reconciler
 
 base::Result<json> ReadObjectBody(const http::Request& request) {
@@ -38,6 +39,17 @@ base::Status CheckMembers(const json& body, const std::vector<std::string>& know
                      path + "/" + api::fields_internal::Token(name));
   }
   return base::Ok();
+}
+
+// By a header or by the body: which, the reason tells.
+tl::unexpected<base::Error> Stale(const store::StoredObject& there, const std::string& version,
+                                  std::string field, std::string reason) {
+  return base::Err(Code::kAborted,
+                   fmt::format("{} was changed by somebody else: its resourceVersion is {}, not "
+                               "{}; read it again and repeat the change",
+                               there.key.ToString(), there.metadata.resource_version,
+                               base::Truncate(version, 40)),
+                   std::move(field), std::move(reason));
 }
 
 base::Status SameOrEmpty(const std::string& in_body, const std::string& in_path,
@@ -66,6 +78,7 @@ base::Result<ObjectHandlers::Wanted> ObjectHandlers::ReadWanted(const json& body
     metadata.ns = key.ns;
     metadata.name = key.name;
     RETURN_IF_ERROR(domain::ValidateMetadata(metadata));
+    wanted.version = std::move(metadata.resource_version);
     if (it->contains("annotations")) wanted.annotations = std::move(metadata.annotations);
   }
   const auto spec = body.find("spec");
@@ -81,7 +94,9 @@ base::Result<ObjectHandlers::Condition> ObjectHandlers::ReadCondition(
     if (text != "*") return base::Err(Code::kInvalidArgument, "If-None-Match must be *");
     condition.create_only = true;
   }
-  if (auto text = request.headers.Get("If-Match"); !text.empty() && text != "*") {
+  if (const auto text = request.headers.Get("If-Match"); !text.empty()) {
+    condition.must_exist = true;
+    if (text == "*") return condition;
     if (text.size() < 3 || text.front() != '"' || text.back() != '"') {
       return base::Err(Code::kInvalidArgument,
                        "If-Match must be one resourceVersion in double quotes");
@@ -97,12 +112,7 @@ base::Status ObjectHandlers::CheckCondition(const store::StoredObject& there,
     return base::Err(Code::kAlreadyExists, there.key.ToString() + " exists", "", "AlreadyExists");
   }
   if (condition.version && *condition.version != there.metadata.resource_version) {
-    return base::Err(Code::kAborted,
-                     fmt::format("{} was changed by somebody else: its resourceVersion is {}, not "
-                                 "{}; read it again and repeat the change",
-                                 there.key.ToString(), there.metadata.resource_version,
-                                 base::Truncate(*condition.version, 40)),
-                     "", "Conflict");
+    return Stale(there, *condition.version, "", "PreconditionFailed");
   }
   return base::Ok();
 }
@@ -136,6 +146,8 @@ base::Result<Response> ObjectHandlers::Replace(const store::StoredObject& there,
                                                const Wanted& wanted,
                                                const Condition& condition) const {
   RETURN_IF_ERROR(CheckCondition(there, condition));
+  if (!wanted.version.empty() && wanted.version != there.metadata.resource_version)
+    return Stale(there, wanted.version, kVersionField, "Conflict");
   if (!there.metadata.deletion_requested_at.empty()) {
     return base::Err(Code::kAborted,
                      there.key.ToString() + " is being deleted; try again when it is gone", "",
@@ -161,11 +173,17 @@ http::Reply ObjectHandlers::Put(http::Request& request) const {
   for (int i = 0;; ++i) {
     const auto there = deps_.store.Get(key);
     if (!there && there.error().code != Code::kNotFound) return there.error();
-    if (!there && condition.version) {
-      return base::Err(
-          Code::kAborted,
-          key.ToString() + " does not exist any more, so it has no such resourceVersion", "",
-          "Conflict");
+    if (!there && condition.must_exist) {
+      return base::Err(Code::kAborted,
+                       key.ToString() + " does not exist, and If-Match wants one that does", "",
+                       "PreconditionFailed");
+    }
+    if (!there && !wanted.version.empty()) {
+      return base::Err(Code::kAborted,
+                       key.ToString() +
+                           " does not exist any more, so it has no such resourceVersion; leave "
+                           "metadata.resourceVersion out to create it",
+                       kVersionField, "Conflict");
     }
     auto answer = there ? Replace(*there, wanted, condition) : Create(key, wanted);
     const auto code = answer ? Code::kInternal : answer.error().code;
@@ -183,13 +201,9 @@ http::Reply ObjectHandlers::Patch(http::Request& request) const {
       request.headers.Get("Content-Type").substr(0, request.headers.Get("Content-Type").find(';')));
   if (!http::SameNoCase(type, "application/merge-patch+json") &&
       !http::SameNoCase(type, "application/json")) {
-    auto response = Response::FromError({Code::kInvalidArgument,
-                                         "PATCH wants Content-Type: application/merge-patch+json",
-                                         "",
-                                         "UnsupportedMediaType",
-                                         {}});
-    response.status = 415;
-    return response;
+    return base::Err(Code::kInvalidArgument,
+                     "PATCH wants Content-Type: application/merge-patch+json", "",
+                     "UnsupportedMediaType");
   }
   ASSIGN_OR_RETURN(const auto key, Key(request));
   ASSIGN_OR_RETURN(const auto condition, ReadCondition(request));

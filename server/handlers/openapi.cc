@@ -8,6 +8,7 @@
 #include "server/handlers/kinds.h"
 #include "server/handlers/routes.h"
 #include "server/handlers/schema.h"
+#include "server/http/head_writer.h"
 #include "server/http/path.h"
 
 namespace sless::handlers {
@@ -116,9 +117,11 @@ json Parameters(const DocumentedRoute& route) {
 json Operation(const DocumentedRoute& route) {
   json operation{{"summary", route.doc.summary}, {"parameters", Parameters(route)}};
   auto& responses = operation["responses"];
-  json success{{"description", "success"}};
-  if (!route.doc.schema.empty()) success["content"] = Content(route.doc.schema);
-  responses[std::to_string(route.doc.status)] = std::move(success);
+  for (const int status : route.doc.statuses) {
+    json success{{"description", http::ReasonPhrase(status)}};
+    if (!route.doc.schema.empty() && status != 204) success["content"] = Content(route.doc.schema);
+    responses[std::to_string(status)] = std::move(success);
+  }
   responses["default"] = {{"description", "an error"}, {"content", Content("Error")}};
   if (!route.doc.body_schema.empty()) {
     const auto type =

@@ -22,8 +22,8 @@ struct QueryDoc {
 
 struct RouteDoc {
   std::string summary;
-  int status = 200;         ///< of success
-  std::string schema;       ///< name of the answer's schema, "" if it has no JSON body
+  std::vector<int> statuses = {200};  ///< of success
+  std::string schema;  ///< name of the answer's schema, "" if it has no JSON body; 204 has none
   std::string body_schema;  ///< of the request, "" if none
   std::vector<QueryDoc> query;
 };

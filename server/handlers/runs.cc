@@ -5,6 +5,7 @@
 
 #include "client/api/fields.h"
 #include "client/api/job.h"
+#include "client/api/trigger.h"
 #include "client/base/strings.h"
 #include "server/domain/job_lifecycle.h"
 #include "server/handlers/routes.h"
@@ -44,16 +45,17 @@ Response RunAnswer(const api::Run& run) {
   return Response::Json(200, base::DumpJson(json));
 }
 
-http::Reply List(const Deps& deps, const http::Request& request) {
+// Of a job or of a cron trigger: names of both begin with the owner's.
+http::Reply List(const Deps& deps, const http::Request& request, std::string_view owner_kind) {
   RETURN_IF_ERROR(CheckNames(request));
   ASSIGN_OR_RETURN(const auto limit, request.QueryInt("limit", 100, 1, 1000));
   const auto ns = request.Param("namespace");
-  const auto job = request.Param("name");
-  ASSIGN_OR_RETURN(auto runs, store::ListTyped<api::Run>(deps.store, ns, job + "."));
+  const auto owner = request.Param("name");
+  ASSIGN_OR_RETURN(auto runs, store::ListTyped<api::Run>(deps.store, ns, owner + "."));
   std::erase_if(runs, [&](const api::Run& run) {
-    return run.spec.owner_kind != api::kKindJob || run.spec.owner != job;
+    return run.spec.owner_kind != owner_kind || run.spec.owner != owner;
   });
-  if (runs.empty()) RETURN_IF_ERROR(store::GetTyped<api::Job>(deps.store, ns, job));
+  if (runs.empty()) RETURN_IF_ERROR(deps.store.Get({std::string(owner_kind), ns, owner}));
   std::sort(runs.begin(), runs.end(),
             [](const auto& a, const auto& b) { return a.spec.run_id > b.spec.run_id; });
   if (runs.size() > static_cast<size_t>(limit)) runs.resize(static_cast<size_t>(limit));
@@ -102,16 +104,19 @@ http::Reply RetryRun(const Deps& deps, const http::Request& request) {
 
 void AddRunRoutes(Routes& routes) {
   const auto path = "/v1/namespaces/{namespace}/jobs/{name}/runs";
-  routes.Add("GET", path,
-             {"Runs of a job, newest first",
-              200,
-              "RunList",
-              "",
-              {{"limit", "at most so many", "", 1000, 1}}},
-             [&deps = routes.deps()](http::Request& request) { return List(deps, request); });
+  const std::vector<QueryDoc> query{{"limit", "at most so many", "", 1000, 1}};
+  routes.Add("GET", path, {"Runs of a job, newest first", {200}, "RunList", "", query},
+             [&deps = routes.deps()](http::Request& request) {
+               return List(deps, request, api::kKindJob);
+             });
+  routes.Add("GET", "/v1/namespaces/{namespace}/triggers/{name}/runs",
+             {"Runs of a cron trigger, newest first", {200}, "RunList", "", query},
+             [&deps = routes.deps()](http::Request& request) {
+               return List(deps, request, api::kKindTrigger);
+             });
   routes.Add(
       "POST", path,
-      {"One more attempt of a failed run; the same attempt twice is one", 200, "Run", "Retry"},
+      {"One more attempt of a failed run; the same attempt twice is one", {200}, "Run", "Retry"},
       [&deps = routes.deps()](http::Request& request) { return RetryRun(deps, request); });
 }
 

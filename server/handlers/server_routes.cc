@@ -78,10 +78,7 @@ http::Reply Info(const Deps& deps) {
 http::Reply Ready(const Deps& deps) {
   const auto status = deps.readiness ? deps.readiness() : base::Ok();
   if (status) return Response::Json(200, R"({"status":"ready"})");
-  auto response = Response::FromError(status.error());
-  response.status = 503;
-  response.headers.Add("Retry-After", "1");
-  return response;
+  return status.error();
 }
 
 }  // namespace
@@ -89,7 +86,7 @@ http::Reply Ready(const Deps& deps) {
 void AddLogRoutes(Routes& routes) {
   routes.Add("GET", "/v1/namespaces/{namespace}/functions/{name}/logs",
              {"Newest log lines of a function and its builds, oldest first",
-              200,
+              {200},
               "LogList",
               "",
               {{"limit", "at most so many lines", "", 10000, 1},
@@ -101,18 +98,18 @@ void AddLogRoutes(Routes& routes) {
 
 void AddServerRoutes(Routes& routes) {
   const auto& deps = routes.deps();
-  routes.Add("GET", "/v1/namespaces", {"Namespaces in use", 200, "NamespaceList"},
+  routes.Add("GET", "/v1/namespaces", {"Namespaces in use", {200}, "NamespaceList"},
              [&deps](http::Request&) { return Namespaces(deps); });
   routes.Add("GET", "/v1/info",
-             {"Version, public address and runtimes of this server", 200, "Info"},
+             {"Version, public address and runtimes of this server", {200}, "Info"},
              [&deps](http::Request&) { return Info(deps); });
-  routes.AddPublic("GET", "/healthz", {"The server answers", 200, "Health"},
+  routes.AddPublic("GET", "/healthz", {"The server answers", {200}, "Health"},
                    [](http::Request&) { return Response::Json(200, R"({"status":"ok"})"); });
   routes.AddPublic("GET", "/readyz",
-                   {"The server has restored what it served; 503 before", 200, "Health"},
+                   {"The server has restored what it served; 503 before", {200}, "Health"},
                    [&deps](http::Request&) { return Ready(deps); });
   routes.AddPublic(
-      "GET", "/metrics", {"Metrics for Prometheus; needs no token and holds no secret", 200, ""},
+      "GET", "/metrics", {"Metrics for Prometheus; needs no token and holds no secret", {200}, ""},
       [&deps](http::Request&) {
         return Response::Text(200, deps.metrics.Text(), "text/plain; version=0.0.4; charset=utf-8");
       });
