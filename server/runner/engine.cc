@@ -19,7 +19,6 @@
 #include "client/base/guarded.h"
 #include "client/base/json.h"
 #include "client/base/strings.h"
-#include "server/runner/json_text.h"
 #include "server/runner/log_writer.h"
 #include "server/runner/worker_error.h"
 #include "server/runner/worker_link.h"
@@ -113,7 +112,8 @@ class Engine::Impl {
     SteadyPoint started;
     SteadyPoint deadline;
     std::optional<SteadyPoint> kill_at;  // cancelled: the worker is killed then
-    bool answered = false;
+    bool answered = false;           // or `verdict` waits to be
+    std::optional<Outcome> verdict;  // await_end: the answer, once the call has ended
     bool stuck = false;  // kill_at has passed
     std::deque<std::string> ring;
     std::optional<std::stop_callback<std::function<void()>>> gone;
@@ -171,6 +171,7 @@ class Engine::Impl {
     }
     for (const auto& waiting : waiting_) next = std::min(next, waiting.until);
     if (drain_until_) next = std::min(next, *drain_until_);
+    if (worker_ && !worker_ready_ && restart_until_) next = std::min(next, *restart_until_);
     const auto left = std::chrono::ceil<milliseconds>(next - clock_.Steady());
     return std::max(left, milliseconds(0));
   }
@@ -192,6 +193,7 @@ class Engine::Impl {
 
   void StartWorker() {
     worker_ready_ = heap_exhausted_ = expected_exit_ = false;
+    if (was_ready_) restart_until_ = clock_.Steady() + options_.restart_wait;
     oom_before_ = OomKills(options_.oom_fd);
     auto worker =
         WorkerLink::Start(options_.worker, {[this](const Frame& frame) { OnFrame(frame); },
@@ -318,7 +320,6 @@ class Engine::Impl {
     if (init_error_) return StartFailed(*std::exchange(init_error_, std::nullopt));
     if (expected) {
       DropCalls();
-      replace_ = false;
       return StartWorker();
     }
     if (!worker_ready_) {
@@ -339,7 +340,13 @@ class Engine::Impl {
   // -------------------------------------------------------------------------------------------------------------
   // the calls
 
-  bool TakesCalls() const { return worker_ && worker_ready_ && !replace_ && !expected_exit_; }
+  // A process with a call that outlived its time takes no more: it is killed once no other calls
+  // are left. Asked of the calls each time, never noted: where such a call ends by itself after
+  // all, the process goes on.
+  bool Replacing() const {
+    return std::any_of(calls_.begin(), calls_.end(), [](const auto& c) { return c.second->stuck; });
+  }
+  bool TakesCalls() const { return worker_ && worker_ready_ && !expected_exit_ && !Replacing(); }
 
   void Admit(EngineCall call) {
     const Phase now = phase();
@@ -376,7 +383,7 @@ class Engine::Impl {
     Outcome outcome;
     outcome.error =
         draining ? MakeError(Code::kUnavailable, "Draining",
-                             "this replica is stopping; the handler did not begin")
+                             "this replica takes no calls now; the handler did not begin")
                  : MakeError(
                        Code::kUnavailable, "Busy",
                        fmt::format(
@@ -423,12 +430,15 @@ class Engine::Impl {
         std::chrono::duration_cast<milliseconds>(clock_.Steady() - call.started).count();
     log_.Flush();
     const auto owned = std::move(calls_.extract(call.id).mapped());
-    if (!owned->answered) owned->in.done(std::move(outcome));
-    owned->answered = true;
+    if (owned->verdict) {
+      owned->in.done(std::move(*owned->verdict));
+    } else if (!owned->answered) {
+      owned->in.done(std::move(outcome));
+    }
     AdmitWaiting();
   }
 
-  // Answers while the worker still runs the call.
+  // Answers while the worker still runs the call; one that awaits its end is answered then.
   void AnswerEarly(Call& call, base::Error error) {
     Outcome outcome;
     outcome.error = std::move(error);
@@ -438,7 +448,11 @@ class Engine::Impl {
     call.answered = true;
     call.kill_at = clock_.Steady() + options_.cancel_wait;
     log_.Flush();
-    call.in.done(std::move(outcome));
+    if (call.in.await_end) {
+      call.verdict = std::move(outcome);
+    } else {
+      call.in.done(std::move(outcome));
+    }
     SendFrame({{"type", "cancel"}, {"id", call.id}});
   }
 
@@ -446,7 +460,7 @@ class Engine::Impl {
     // What the handler wrote to the pipes belongs before its answer.
     worker_->ReadPipes();
     Outcome outcome;
-    if (const auto valid = CheckJson(payload); valid) {
+    if (const auto valid = base::CheckJson(payload); valid) {
       outcome.result_json = payload;
     } else {
       outcome.error = MakeError(Code::kFailedPrecondition, "HandlerError",
@@ -517,20 +531,32 @@ class Engine::Impl {
       }
       const EngineCall call = std::move(it->in);
       it = waiting_.erase(it);
-      Refuse(call, false);
+      Refuse(call,
+             !TakesCalls());  // of a process that is not replaced in time: try another replica
     }
+    if (worker_ && !worker_ready_ && !expected_exit_ && restart_until_ && now >= *restart_until_)
+      GiveUpRestart();
     if (drain_until_ && (calls_.empty() || now >= *drain_until_)) FinishDrain();
   }
 
   void KillWhatDoesNotEnd(SteadyPoint now) {
     if (!worker_ || expected_exit_) return;
+    const bool known = Replacing();
     for (auto& [id, call] : calls_) call->stuck = call->kill_at && now >= *call->kill_at;
-    const auto stuck = [](const auto& c) { return c.second->stuck; };
-    if (std::none_of(calls_.begin(), calls_.end(), stuck)) return;
-    if (!std::exchange(replace_, true))
-      System("a call did not end after its time was up; the process is replaced");
+    if (!Replacing()) return;
+    if (!known) System("a call did not end after its time was up; the process is replaced");
     // Other calls of the process may run to their own ends first.
+    const auto stuck = [](const auto& c) { return c.second->stuck; };
     if (!std::all_of(calls_.begin(), calls_.end(), stuck)) return;
+    expected_exit_ = true;
+    worker_->Kill();
+  }
+
+  // Nobody asks /healthz any more: a second worker that hangs while it loads would hang for good.
+  void GiveUpRestart() {
+    init_error_ = MakeError(
+        Code::kFailedPrecondition, "",
+        fmt::format("the new process was not ready within {} ms", options_.restart_wait.count()));
     expected_exit_ = true;
     worker_->Kill();
   }
@@ -553,6 +579,7 @@ class Engine::Impl {
       System(fmt::format("{} calls did not end within the grace time of {} ms and were ended",
                          calls_.size(), options_.grace.count()));
     }
+    worker_.reset();  // ended is what runs no more
     FailAll(MakeError(Code::kInternal, "ReplicaDied",
                       "the replica was stopped; the call did not end within the grace time"));
     End(kExitDrained);
@@ -573,7 +600,6 @@ class Engine::Impl {
   bool worker_ready_ = false;   // this worker
   bool was_ready_ = false;      // any worker
   bool expected_exit_ = false;  // we killed it, or it told why it ends
-  bool replace_ = false;        // takes no more calls, is killed once it may be
   bool heap_exhausted_ = false, out_of_memory_ = false;
   std::optional<base::Error> init_error_;
   int64_t oom_before_ = 0;
@@ -582,6 +608,7 @@ class Engine::Impl {
   int64_t last_id_ = 0;
   std::deque<std::string> tail_;
   std::optional<SteadyPoint> drain_until_;
+  std::optional<SteadyPoint> restart_until_;  // of a worker that replaces another one
 
   std::thread thread_;  // last: all else exists before it starts
 };

@@ -29,6 +29,9 @@ struct EngineOptions {
   std::chrono::milliseconds grace{25'000};     ///< running calls of a drain end within it
   std::chrono::milliseconds cancel_wait{500};  ///< from cancel to kill
   std::chrono::milliseconds slot_wait{5'000};  ///< longest wait for a worker that is being replaced
+  /// A worker that replaces another one is ready within it, or the replica ends (kExitStartFailed).
+  /// The time of the first one is its starter's to watch.
+  std::chrono::milliseconds restart_wait{60'000};
   WorkerOptions worker;
   int log_fd = 1;
   int oom_fd =
@@ -50,6 +53,9 @@ struct EngineCall {
   std::string event_json;             ///< valid JSON
   std::stop_token gone;               ///< the caller has gone: the call is ended
   std::function<void(Outcome)> done;  ///< once, from the engine's thread; must not block
+  /// `done` only when the handler runs no more, also where the call's time was up or its caller is
+  /// gone. Otherwise those are told at once.
+  bool await_end = false;
 };
 
 enum class Phase { kStarting, kReady, kStartFailed, kDraining, kEnded };

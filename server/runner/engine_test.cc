@@ -300,6 +300,64 @@ TEST_F(EngineTest, OtherCallsEndBeforeAStuckWorkerIsReplaced) {
   EXPECT_EQ(Call("after", "0.01").result_json, "0.01");
 }
 
+// A call that outlives its time and ends by itself while another one runs: what was to be killed
+// is sound again.
+TEST_F(EngineTest, AReplicaGoesOnWhereAStuckCallEndsBeforeTheOthers) {
+  options_.timeout = milliseconds(1000);
+  options_.concurrency = 2;
+  for (const bool node : {false, true}) {
+    engine_.reset();
+    if (node) {
+      Node(
+          "export const handle = async (event) => {\n  console.log('begin', event);\n  await new "
+          "Promise((r) => setTimeout(r, event * 1000));\n  return event;\n};\n");
+    } else {
+      Python(
+          "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  "
+          "return event\n");
+    }
+    const std::string name = node ? "node " : "python ";
+    Send(name + "stuck", "1.7");
+    UntilLog(R"(stuck","m":"begin 1.7)");
+    std::this_thread::sleep_for(milliseconds(900));
+    Send(name + "fine", "0.9");  // ends after the stuck one
+    EXPECT_EQ(Reason(answers_.Get(name + "stuck")), "Timeout");
+    EXPECT_EQ(Reason(answers_.Get(name + "fine")), "OK");
+    EXPECT_EQ(Call(name + "after", "0.01").result_json, "0.01");
+  }
+}
+
+TEST_F(EngineTest, CallsThatWaitForAProcessThatIsNotReplacedInTimeAreSentElsewhere) {
+  options_.timeout = milliseconds(3000);
+  options_.concurrency = 2;
+  options_.slot_wait = milliseconds(200);
+  Python(
+      "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return "
+      "event\n");
+  std::stop_source gone;
+  Send("stuck", "60", gone.get_token());
+  Send("long", "2");
+  UntilLog("begin 60");
+  gone.request_stop();
+  UntilLog("the process is replaced");
+  EXPECT_EQ(Reason(Call("next", "1")), "Draining");
+  EXPECT_EQ(Reason(answers_.Get("long")), "OK");
+  EXPECT_EQ(Reason(Call("after", "0.01")), "OK");
+}
+
+TEST_F(EngineTest, ANewProcessThatHangsWhileItLoadsEndsTheReplica) {
+  options_.timeout = milliseconds(200);
+  options_.restart_wait = milliseconds(500);
+  Python(
+      "import os, time\nif os.path.exists('second'): time.sleep(60)\nopen('second', "
+      "'w').close()\ndef handle(event): time.sleep(event)\n");
+  EXPECT_EQ(Reason(Call("1", "60")), "Timeout");
+  EXPECT_EQ(Reason(Call("2", "0")), "Draining");
+  ASSERT_TRUE(Ended());
+  EXPECT_EQ(engine_->exit_code(), kExitStartFailed);
+  EXPECT_THAT(Log(), HasSubstr("was not ready within 500 ms"));
+}
+
 TEST_F(EngineTest, MoreCallsThanConcurrencyAreBusy) {
   options_.concurrency = 2;
   Python(
@@ -397,6 +455,34 @@ TEST_F(EngineTest, ADrainEndsRunningCallsAndRefusesNewOnes) {
   EXPECT_EQ(answers_.Get("1").result_json, "0.5");
   ASSERT_TRUE(Ended());
   EXPECT_EQ(engine_->exit_code(), kExitDrained);
+}
+
+// The worker listens to the end: what is cancelled meanwhile does not run on beside the others.
+TEST_F(EngineTest, ACallIsCancelledDuringADrainToo) {
+  options_.concurrency = 2;
+  options_.cancel_wait = seconds(10);  // by its worker, not with it
+  for (const bool async : {false, true}) {
+    engine_.reset();
+    Python(async ? "import asyncio\nasync def handle(event):\n  print('begin', event)\n  try: "
+                   "await asyncio.sleep(event)\n  finally: print('end', event)\n"
+                 : "import time\ndef handle(event):\n  print('begin', event)\n  try:\n    for i "
+                   "in range(int(event * 100)): time.sleep(.01)\n  finally: print('end', "
+                   "event)\n");
+    const std::string name = async ? "async " : "sync ";
+    std::stop_source gone;
+    Send(name + "other", "1.5");
+    Send(name + "gone", "60", gone.get_token());
+    UntilLog(name + R"(other","m":"begin)");
+    UntilLog(name + R"(gone","m":"begin)");
+    engine_->Drain();
+    std::this_thread::sleep_for(milliseconds(200));
+    gone.request_stop();
+    UntilLog(name + R"(gone","m":"end 60)");
+    EXPECT_FALSE(answers_.Has(name + "other"));
+    EXPECT_EQ(Reason(answers_.Get(name + "other")), "OK");
+    ASSERT_TRUE(Ended());
+    EXPECT_EQ(engine_->exit_code(), kExitDrained);
+  }
 }
 
 TEST_F(EngineTest, ADrainDoesNotWaitForever) {

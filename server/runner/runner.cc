@@ -8,7 +8,6 @@
 #include "client/api/error_body.h"
 #include "client/base/json.h"
 #include "server/runner/http_event.h"
-#include "server/runner/json_text.h"
 
 namespace sless::runner {
 namespace {
@@ -90,14 +89,15 @@ std::string Source(const Request& request, std::string_view fallback) {
 
 void OnEvent(Engine& engine, Request request, Responder respond) {
   if (const auto fits = CheckSize(request); !fits) return respond(ErrorAnswer(fits.error(), 413));
-  if (const auto valid = CheckJson(request.body); !valid) {
+  if (const auto valid = base::CheckJson(request.body); !valid) {
     base::Error error = valid.error();
     error.message = "the event: " + error.message;
     error.reason = "BadRequest";
     return respond(ErrorAnswer(error, 400));
   }
   engine.Submit({request.request_id, Source(request, "invoke"), std::move(request.body),
-                 request.gone, [respond](Outcome outcome) { respond(EventAnswer(outcome)); }});
+                 request.gone, [respond](Outcome outcome) { respond(EventAnswer(outcome)); },
+                 request.headers.Has("X-Sless-Await-End")});
 }
 
 void OnHttp(Engine& engine, const base::Clock& clock, Request request, Responder respond) {
@@ -135,12 +135,14 @@ http::Router MakeRouter(Engine& engine, const base::Clock& clock) {
   router.AddDeferred(
       "GET", "/healthz", [&engine](Request, Responder respond) { respond(Healthz(engine)); },
       options);
+  auto event_options = options;
+  event_options.half_close = true;
   router.AddDeferred(
       "POST", "/event",
       [&engine](Request request, Responder respond) {
         OnEvent(engine, std::move(request), std::move(respond));
       },
-      options);
+      event_options);
   const auto on_http = [&engine, &clock](Request request, Responder respond) {
     OnHttp(engine, clock, std::move(request), std::move(respond));
   };

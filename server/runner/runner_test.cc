@@ -11,7 +11,6 @@
 #include "client/base/testing/result_matchers.h"
 #include "server/runner/frames.h"
 #include "server/runner/http_event.h"
-#include "server/runner/json_text.h"
 #include "server/runner/log_writer.h"
 #include "server/runner/manifest.h"
 
@@ -44,20 +43,6 @@ TEST(FrameReader, RefusesWhatIsTooLarge) {
   FrameReader reader;
   reader.Feed(std::string("\x7f\xff\xff\xff\x7f\xff\xff\xff", 8));
   EXPECT_THAT(reader.Next(), IsError(Code::kInvalidArgument, HasSubstr("at most")));
-}
-
-TEST(CheckJson, AcceptsAndRefuses) {
-  for (const char* good : {"1", "\"x\"", "null", "[1,{\"a\":[]}]", " {} ",
-                           "123456789012345678901234567890", "1e300"}) {
-    EXPECT_THAT(CheckJson(good), IsOk()) << good;
-  }
-  for (const char* bad :
-       {"", "{", "{bad", "[1,]", "1 2", "NaN", "'x'", "\"\xff\"", "\"\\ud800\"", "1e999"}) {
-    EXPECT_THAT(CheckJson(bad), IsError(Code::kInvalidArgument, testing::_)) << bad;
-  }
-  EXPECT_THAT(CheckJson(std::string(100, '[') + std::string(100, ']')), IsOk());
-  EXPECT_THAT(CheckJson(std::string(5'000'000, '[')),
-              IsError(Code::kInvalidArgument, HasSubstr("deeper")));
 }
 
 TEST(LineSplitter, CutsLongLines) {

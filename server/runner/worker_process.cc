@@ -6,29 +6,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <utility>
+#include "client/base/fd.h"
 
 namespace sless::runner {
 namespace {
 
 struct Pair {
-  int ours = -1, theirs = -1;
-  ~Pair() {
-    if (ours >= 0) close(ours);
-    if (theirs >= 0) close(theirs);
-  }
+  base::Fd ours, theirs;
   bool OpenPipe() {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) != 0) return false;
-    ours = fds[0], theirs = fds[1];
+    ours = base::Fd(fds[0]), theirs = base::Fd(fds[1]);
     return true;
   }
   bool OpenSocket() {
     int fds[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) return false;
-    ours = fds[0], theirs = fds[1];
+    ours = base::Fd(fds[0]), theirs = base::Fd(fds[1]);
     return true;
   }
 };
@@ -47,14 +41,13 @@ void PreferAsVictim(int pid) {
 base::Result<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const WorkerOptions& options) {
   Pair frames, out, err;
   if (!frames.OpenSocket() || !out.OpenPipe() || !err.OpenPipe()) {
-    return base::Err(base::Code::kInternal,
-                     fmt::format("cannot open pipes to the worker: {}", std::strerror(errno)));
+    return base::SystemError("cannot open pipes to the worker", base::Code::kInternal);
   }
   base::SpawnOptions spawn;
   spawn.command = options.command;
   spawn.environment = options.environment;
   spawn.directory = options.directory;
-  spawn.fds = {{out.theirs, 1}, {err.theirs, 2}, {frames.theirs, 3}};
+  spawn.fds = {{out.theirs.get(), 1}, {err.theirs.get(), 2}, {frames.theirs.get(), 3}};
   spawn.no_new_privileges = true;
   if (options.data_limit_bytes > 0)
     spawn.limits = {{RLIMIT_DATA, static_cast<uint64_t>(options.data_limit_bytes)}};
@@ -63,9 +56,9 @@ base::Result<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const WorkerOp
   auto worker = std::unique_ptr<WorkerProcess>(new WorkerProcess());
   ASSIGN_OR_RETURN(worker->child_, base::Spawn(spawn));
   PreferAsVictim(worker->child_.pid);
-  worker->frames_ = std::exchange(frames.ours, -1);
-  worker->out_ = std::exchange(out.ours, -1);
-  worker->err_ = std::exchange(err.ours, -1);
+  worker->frames_ = frames.ours.Release();
+  worker->out_ = out.ours.Release();
+  worker->err_ = err.ours.Release();
   for (const int fd : {worker->frames_, worker->out_, worker->err_})
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   return worker;

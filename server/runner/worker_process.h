@@ -25,7 +25,8 @@ struct WorkerOptions {
 /// ends the process with it).
 class WorkerProcess {
  public:
-  /// Error: kInternal, it cannot be started; the message has the command's first word and why.
+  /// Errors: kResourceExhausted the machine has no process, memory or descriptor left; kInternal it
+  /// cannot be started. The message has the command's first word and why.
   static base::Result<std::unique_ptr<WorkerProcess>> Start(const WorkerOptions& options);
   /// Kills what still runs and waits for it.
   ~WorkerProcess();

@@ -11,7 +11,6 @@
 #include "client/base/json.h"
 #include "client/base/strings.h"
 #include "server/domain/validate.h"
-#include "server/runner/json_text.h"
 #include "tests/fuzz/fuzz_main.h"
 
 namespace sless::fuzz {
@@ -81,7 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto error = api::ErrorFromBody(500, text);
   fuzz::Require(!error.message.empty(), "an error that was read says something");
   const auto value = base::ParseJson(text);
-  const bool fine = runner::CheckJson(text).has_value();
+  const bool fine = base::CheckJson(text).has_value();
   fuzz::Require(!value || fine, "what can be read is valid");
   if (!value) {
     fuzz::Require(base::IsUtf8(value.error().message), "an error's text is UTF-8");

@@ -6,7 +6,6 @@
 
 #include "client/base/json.h"
 #include "server/runner/http_event.h"
-#include "server/runner/json_text.h"
 #include "tests/fuzz/fuzz_main.h"
 
 namespace sless::fuzz {
@@ -80,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   request.body = parts.Rest();
   fuzz::CheckEvent(request);
-  if (runner::CheckJson(request.body))
+  if (base::CheckJson(request.body))
     fuzz::CheckAnswer(request.body);  // the runner takes no result that is no JSON
   return 0;
 }

@@ -373,6 +373,7 @@ class Worker:
         self.queue = deque()
         self.ready = threading.Semaphore(0)
         self.stopping = False
+        self.answering = 0  # calls that ended, with their answer on its way
         self.loop = None
         self.place = ("", 0)  # file and line of the handler
         self.out = LogStream(self, "stdout", 1)
@@ -535,7 +536,6 @@ class Worker:
 
         async def serve():
             self.loop = asyncio.get_running_loop()
-            self.idle = asyncio.Event()
             reader = threading.Thread(
                 target=self.read_frames,
                 args=(
@@ -547,14 +547,13 @@ class Worker:
             )
             reader.start()
             self.channel.send({"type": "ready"})
-            await self.idle.wait()
+            await asyncio.Event().wait()
 
-        while not self.stopping:
-            try:
-                asyncio.run(serve())
-            except (SystemExit, KeyboardInterrupt):
-                # asyncio lets these out of a task and ends its loop. Tasks are gone; a worker without its loop is useless.
-                os._exit(1)
+        try:
+            asyncio.run(serve())
+        except (SystemExit, KeyboardInterrupt):
+            # asyncio lets these out of a task and ends its loop. Tasks are gone; a worker without its loop is useless.
+            os._exit(1)
 
     def start_task(self, handler, call):
         token = CURRENT.set(call)
@@ -582,24 +581,27 @@ class Worker:
     # --------------------------------------------------------------------------------------------------------------- end
 
     def succeed(self, call, value):
-        if self.end(call):
-            self.channel.send({"type": "result", "id": call.id}, value)
+        self.end(call, {"type": "result", "id": call.id}, value)
 
     def fail(self, call, error):
         if isinstance(error, BadResult):
             error.file, error.line = self.place
-        described = describe(error, self.code_dir)
-        if self.end(call):
-            self.channel.send({"type": "error", "id": call.id, "error": described})
+        self.end(call, {"type": "error", "id": call.id, "error": describe(error, self.code_dir)})
 
-    def end(self, call):
+    def end(self, call, head, payload=b""):
         with self.calls_lock:
             if self.calls.pop(call.id, None) is None:
-                return False
+                return
             call.done = True
-        self.out.finish(call.id)
-        self.err.finish(call.id)
-        return True
+            self.answering += 1
+        try:
+            self.out.finish(call.id)
+            self.err.finish(call.id)
+            self.channel.send(head, payload)
+        finally:
+            with self.calls_lock:
+                self.answering -= 1
+        self.exit_if_done()
 
     def read_frames(self, begin, cancel):
         while True:
@@ -621,16 +623,16 @@ class Worker:
             elif kind == "ping":
                 self.channel.send({"type": "pong", "id": head.get("id")})
             elif kind == "stop":
-                self.stop()
+                # No further call comes. What still runs may be cancelled yet, so we go on reading; the last one ends us.
+                with self.calls_lock:
+                    self.stopping = True
+                self.exit_if_done()
 
-    def stop(self):
-        """No further call comes. What still runs has until the runner kills us; without any, we end now."""
-        while True:
-            with self.calls_lock:
-                if not self.calls:
-                    break
-            time.sleep(0.01)
-        os._exit(0)
+    def exit_if_done(self):
+        with self.calls_lock:
+            done = self.stopping and not self.calls and not self.answering
+        if done:
+            os._exit(0)
 
 
 async def awaited(value):
