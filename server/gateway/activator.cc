@@ -32,14 +32,9 @@ Slot& Slot::operator=(Slot&& other) noexcept {
   return *this;
 }
 
-void Slot::Release() {
+void Slot::Release(Verdict verdict) {
   if (auto* owner = std::exchange(owner_, nullptr))
-    owner->Release(*function_, *pool_, replica_, false);
-}
-
-void Slot::Suspect() {
-  if (auto* owner = std::exchange(owner_, nullptr))
-    owner->Release(*function_, *pool_, replica_, true);
+    owner->Release(*function_, *pool_, replica_, verdict);
 }
 
 Activator::Activator(Deps deps)
@@ -292,20 +287,26 @@ void Activator::FailWaiters(FunctionState& function, const base::Error& error) {
 }
 
 void Activator::Release(FunctionState& function, Pool& pool, const std::string& replica,
-                        bool suspect) {
-  bool poke = suspect;
+                        Verdict verdict) {
+  bool poke = verdict == Verdict::kSuspect;
   {
     std::lock_guard lock(function.mutex);
     const auto now = deps_.clock.Steady();
     --pool.in_flight;
     pool.last_demand = now;
     if (const auto it = pool.replicas.find(replica); it != pool.replicas.end()) {
-      --it->second.in_flight;
-      it->second.last_used = now;
-      if (suspect) {
-        it->second.usable = false;
-        it->second.suspect_until = now + std::chrono::milliseconds(200);
+      auto& slots = it->second;
+      --slots.in_flight;
+      slots.last_used = now;
+      if (verdict == Verdict::kServed) slots.refused = 0;
+      if (verdict == Verdict::kRefused || verdict == Verdict::kSuspect) {
+        if (++slots.refused == 1) slots.refused_since = now;
       }
+      if (verdict == Verdict::kSuspect) {
+        slots.usable = false;
+        slots.suspect_until = now + std::chrono::milliseconds(200);
+      }
+      poke = poke || slots.Useless(now, deps_.options.refusing_for);
     }
     poke = poke || (pool.role == Pool::Role::kDraining && pool.in_flight == 0);
     Grant(function);

@@ -20,6 +20,9 @@ namespace sless::gateway {
 
 class Activator;
 
+/// What a call says about its replica, see Slot.
+enum class Verdict { kNone, kServed, kRefused, kSuspect };
+
 /// One call's place on one replica; given back when it ends. Move-only.
 class Slot {
  public:
@@ -35,15 +38,22 @@ class Slot {
   Slot& operator=(Slot&& other) noexcept;
   ~Slot() { Release(); }
 
-  void Release();
+  /// Without a word about the replica: the caller has gone.
+  void Release() { Release(Verdict::kNone); }
+  /// The replica took the call.
+  void Served() { Release(Verdict::kServed); }
+  /// It did not, or did not answer; the next call may have more luck.
+  void Refused() { Release(Verdict::kRefused); }
   /// The replica takes no calls any more (refused, drains, died): none is sent to it until the
   /// runtime says that it is ready again.
-  void Suspect();
+  void Suspect() { Release(Verdict::kSuspect); }
   const std::string& endpoint() const { return endpoint_; }
   int64_t revision() const { return pool_->key.revision; }
   const runtime::ReplicaSpec& spec() const { return pool_->spec; }
 
  private:
+  void Release(Verdict verdict);
+
   Activator* owner_ = nullptr;
   std::shared_ptr<FunctionState> function_;
   std::shared_ptr<Pool> pool_;
@@ -124,7 +134,8 @@ class Activator {
   std::optional<base::Error> WhyNot(const FunctionState& function, base::SteadyPoint now) const;
   base::Error TimeoutError(const FunctionState& function) const;
   static bool TakeSlot(FunctionState& function, Waiter& waiter, base::SteadyPoint now);
-  void Release(FunctionState& function, Pool& pool, const std::string& replica, bool suspect);
+  void Release(FunctionState& function, Pool& pool, const std::string& replica, Verdict verdict);
+  void KillUseless(FunctionState& function);
 
   Deps deps_;
   std::atomic<std::shared_ptr<const Table>> table_;  ///< published and prepared functions

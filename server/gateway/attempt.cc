@@ -15,13 +15,34 @@ constexpr std::string_view kNotBegun =
     "NotBegun";  // inner reason: the handler did not begin, try another slot
 // The runner measures timeout_sec too, and its answer says more than ours.
 constexpr auto kRunnerFirst = std::chrono::milliseconds(250);
+// What a call that is waited for to its end may need beside its own time and that of another call
+// of the process, which runs to its end before the process is killed: a place, and the waits for
+// calls to end by themselves.
+constexpr auto kEndFirst = std::chrono::seconds(10);
 
-base::Error Explain(const base::Error& error, const FunctionState& function,
-                    const runtime::ReplicaSpec& spec) {
+// A call as stop callbacks see it; they run on other threads, the call is touched on its own only.
+struct Live {
+  http::UpstreamCall* call;
+  bool sent = false;
+};
+
+std::function<void()> OnItsThread(boost::asio::any_io_executor executor,
+                                  const std::shared_ptr<Live>& live, void (*what)(Live&)) {
+  return [executor, weak = std::weak_ptr<Live>(live), what] {
+    boost::asio::post(executor, [weak, what] {
+      if (const auto held = weak.lock()) what(*held);
+    });
+  };
+}
+
+}  // namespace
+
+base::Error GatewayImpl::Explain(const base::Error& error, const FunctionState& function,
+                                 int64_t timeout_sec) {
   if (error.code == Code::kDeadlineExceeded) {
     return {Code::kDeadlineExceeded,
             fmt::format("function {} did not answer within timeout_sec = {}; the call was ended",
-                        function.Id(), spec.timeout_sec),
+                        function.Id(), timeout_sec),
             "",
             "Timeout",
             {}};
@@ -34,8 +55,6 @@ base::Error Explain(const base::Error& error, const FunctionState& function,
           {}};
 }
 
-}  // namespace
-
 http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::TryOnce(
     boost::asio::any_io_executor executor, std::shared_ptr<FunctionState> function,
     const Outgoing& out, std::stop_token gone) {
@@ -43,18 +62,22 @@ http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::TryOnce(
   if (!slot) co_return base::Err(slot.error());
   Attempt attempt;
   attempt.revision = slot->revision();
-  const auto deadline = std::chrono::steady_clock::now() +
-                        std::chrono::seconds(slot->spec().timeout_sec) + kRunnerFirst;
+  attempt.timeout_sec = slot->spec().timeout_sec;
+  if (gone.stop_requested()) co_return base::Err(Code::kCancelled, "the caller is gone");
+  const auto timeout = std::chrono::seconds(slot->spec().timeout_sec);
+  const auto now = std::chrono::steady_clock::now();
+  const auto deadline = out.give_up ? now + timeout * 2 + kEndFirst : now + timeout + kRunnerFirst;
   attempt.call = upstream_.Call(executor, slot->endpoint(), deadline);
-  // `gone` may be requested on another thread (a job that is cancelled); the call is touched on its
-  // own only.
   auto* call = attempt.call.get();
-  const auto alive = std::make_shared<http::UpstreamCall*>(call);
-  std::stop_callback on_gone(gone, [executor, weak = std::weak_ptr<http::UpstreamCall*>(alive)] {
-    boost::asio::post(executor, [weak] {
-      if (const auto held = weak.lock()) (*held)->Cancel();
-    });
-  });
+  const auto live = std::make_shared<Live>(Live{call});
+  const auto cancel = [](Live& l) { l.call->Cancel(); };
+  const auto end = [](Live& l) {
+    if (l.sent) l.call->FinishSending();
+  };
+  std::stop_callback on_gone(
+      gone, out.give_up ? OnItsThread(executor, live, end) : OnItsThread(executor, live, cancel));
+  std::stop_callback on_give_up(out.give_up.value_or(std::stop_token()),
+                                OnItsThread(executor, live, cancel));
   auto status = co_await call->Open(out.method, out.target, out.headers, out.body.size());
   if (!status && status.error().reason == "NotStarted") {
     slot->Suspect();
@@ -62,19 +85,24 @@ http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::TryOnce(
   }
   // A write that fails may still have an answer to read: the runner said no before it read all.
   if (status) status = co_await call->WriteBody(out.body);
+  live->sent = true;
+  if (out.give_up && gone.stop_requested()) call->FinishSending();
   auto head = co_await call->ReadHead();
   if (!head) {
-    const auto& error = head.error();
-    if (error.reason == "ConnectionLost") slot->Suspect();
-    co_return base::Err(Explain(error, *function, slot->spec()));
+    auto explained = Explain(head.error(), *function, slot->spec().timeout_sec);
+    if (head.error().reason == "ConnectionLost") slot->Suspect();
+    // The runner ends a call in time and says so; one that says nothing is of no use.
+    if (head.error().code == Code::kDeadlineExceeded) slot->Refused();
+    co_return base::Err(std::move(explained));
   }
   const auto refused = head->headers.Get("X-Sless-Error");
   if (refused == "Busy" || refused == "Draining") {
-    if (refused == "Draining") slot->Suspect();  // a busy one has its place free a moment later
+    // A busy one has its place free a moment later.
+    refused == "Draining" ? slot->Suspect() : slot->Refused();
     co_return base::Err(Code::kUnavailable, "the replica refused the call", "",
                         std::string(kNotBegun));
   }
-  if (refused == "ReplicaDied") slot->Suspect();
+  refused == "ReplicaDied" ? slot->Suspect() : slot->Served();
   // The handler has ended when the head is here: the slot goes to the next call while a slow client
   // still reads the answer.
   attempt.head = std::move(*head);

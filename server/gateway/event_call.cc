@@ -49,8 +49,17 @@ base::Result<EventResult> ParseAnswer(std::string_view body) {
 
 }  // namespace
 
-http::Task<base::Result<EventResult>> GatewayImpl::CallEvent(boost::asio::any_io_executor executor,
-                                                             EventCall call, std::stop_token gone) {
+base::Result<EventResult> GatewayImpl::ReadEvent(const base::Result<RawEvent>& raw) {
+  if (!raw) return base::Err(raw.error());
+  if (raw->status != 200) return base::Err(FromRunner(raw->status, raw->reason, raw->body));
+  auto result = ParseAnswer(raw->body);
+  if (result) result->revision = raw->revision;
+  return result;
+}
+
+http::Task<base::Result<GatewayImpl::RawEvent>> GatewayImpl::CallEvent(
+    boost::asio::any_io_executor executor, EventCall call, std::stop_token gone,
+    std::optional<std::stop_token> give_up) {
   const auto began = std::chrono::steady_clock::now();
   const auto function = co_await FindOrWait(executor, call.ns, call.function);
   if (!function) {
@@ -62,59 +71,58 @@ http::Task<base::Result<EventResult>> GatewayImpl::CallEvent(boost::asio::any_io
   headers.Add("Content-Type", "application/json");
   headers.Add("X-Request-Id", call.request_id.empty() ? base::RandomHex(16) : call.request_id);
   headers.Add("X-Sless-Source", call.source);
-  const Outgoing out{"POST", "/event", std::move(headers), call.event_json};
+  if (give_up) headers.Add("X-Sless-Await-End", "1");
+  const Outgoing out{"POST", "/event", std::move(headers), call.event_json, std::move(give_up)};
   auto attempt = co_await Send(executor, function, out, gone);
-  const auto count = [&](std::string_view outcome) {
-    Count(*function, call.source, outcome, began);
+  const auto fail = [&](base::Error error) {
+    Count(*function, call.source,
+          error.reason.empty() ? base::CodeName(error.code) : std::string_view(error.reason),
+          began);
+    return base::Err(std::move(error));
   };
-  if (!attempt) {
-    count(attempt.error().reason.empty() ? base::CodeName(attempt.error().code)
-                                         : attempt.error().reason);
-    co_return base::Err(attempt.error());
-  }
-  std::string body;
+  if (!attempt) co_return fail(attempt.error());
+  RawEvent raw{attempt->head.status, std::string(attempt->head.headers.Get("X-Sless-Error")), "",
+               attempt->revision};
   for (;;) {
     const auto piece = co_await attempt->call->ReadBody();
-    if (!piece)
-      co_return base::Err(Code::kInternal, "the process ended while it answered", "",
-                          "ReplicaDied");
+    if (!piece) co_return fail(Explain(piece.error(), *function, attempt->timeout_sec));
     if (piece->empty()) break;
-    body.append(*piece);
-    if (body.size() > kMaxAnswer)
-      co_return base::Err(Code::kTooLarge, "the function's result is above 32 MiB", "", "TooLarge");
+    raw.body.append(*piece);
+    if (raw.body.size() > kMaxAnswer) {
+      co_return fail(
+          {Code::kTooLarge, "the function's result is above 32 MiB", "", "TooLarge", {}});
+    }
   }
-  if (attempt->head.status != 200) {
-    auto error = FromRunner(attempt->head.status, attempt->head.headers.Get("X-Sless-Error"), body);
-    count(error.reason);
-    co_return base::Err(std::move(error));
-  }
-  auto result = ParseAnswer(body);
-  if (result) result->revision = attempt->revision;
-  count(result ? "ok" : "error");
-  co_return result;
+  Count(*function, call.source, raw.status == 200 ? "ok" : raw.reason, began);
+  co_return raw;
 }
 
 base::Result<EventResult> GatewayImpl::Invoke(const EventCall& call, std::stop_token stop) {
   struct Box {
     std::mutex mutex;
     std::condition_variable ready;
-    std::optional<base::Result<EventResult>> result;
+    std::optional<base::Result<RawEvent>> raw;
   };
   const auto box = std::make_shared<Box>();
   const auto executor = http::NextExecutor(deps_.io);
-  boost::asio::co_spawn(executor, CallEvent(executor, call, stop),
-                        [box](std::exception_ptr error, base::Result<EventResult> result) {
+  std::stop_source unwanted;
+  const auto end = [&] { unwanted.request_stop(); };
+  std::stop_callback on_cancel(call.cancel, end), on_stop(stop, end);
+  boost::asio::co_spawn(executor, CallEvent(executor, call, unwanted.get_token(), stop),
+                        [box](std::exception_ptr error, base::Result<RawEvent> raw) {
                           std::lock_guard lock(box->mutex);
-                          box->result =
-                              error ? base::Result<EventResult>(base::Err(
-                                          Code::kInternal, "the call ended in an exception"))
-                                    : std::move(result);
+                          box->raw = error ? base::Result<RawEvent>(base::Err(
+                                                 Code::kInternal, "the call ended in an exception"))
+                                           : std::move(raw);
                           box->ready.notify_all();
                         });
-  // Bounded by the cold start's limit, timeout_sec and `stop` inside.
+  // Bounded by the cold start's limit, twice timeout_sec and `stop` inside.
   std::unique_lock lock(box->mutex);
-  box->ready.wait(lock, [&] { return box->result.has_value(); });
-  return std::move(*box->result);
+  box->ready.wait(lock, [&] { return box->raw.has_value(); });
+  auto result = ReadEvent(*box->raw);
+  if (!result && unwanted.stop_requested())
+    return base::Err(Code::kCancelled, "the call was cancelled: " + result.error().message);
+  return result;
 }
 
 http::Task<void> GatewayImpl::ServeInvoke(http::Exchange& exchange) {
@@ -136,8 +144,7 @@ http::Task<void> GatewayImpl::ServeInvoke(http::Exchange& exchange) {
   if (call.event_json.empty()) call.event_json = "{}";
   if (!error) {
     std::function<void()> parse = [&] {
-      const auto json = base::ParseJson(call.event_json);
-      if (!json)
+      if (const auto json = base::CheckJson(call.event_json); !json)
         error = base::Error{Code::kInvalidArgument,
                             "the event must be JSON: " + json.error().message,
                             "",
@@ -150,7 +157,9 @@ http::Task<void> GatewayImpl::ServeInvoke(http::Exchange& exchange) {
   if (error) {
     result = base::Err(*error);
   } else {
-    result = co_await CallEvent(executor, std::move(call), request.gone);
+    const auto raw = co_await CallEvent(executor, std::move(call), request.gone, std::nullopt);
+    std::function<void()> read = [&] { result = ReadEvent(raw); };
+    co_await exchange.OnWorker(read);
   }
   buffered_ -= held;
   http::Response response;

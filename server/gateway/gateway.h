@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,9 @@ struct GatewayOptions {
   size_t max_buffered =
       256 * 1024 * 1024;  ///< bytes of all request bodies that wait for a slot; more is 503
   std::string external_scheme = "http";  ///< what functions see as X-Forwarded-Proto
+  /// A replica that has refused every call for so long (at least 5) while it runs none is
+  /// replaced. Above the runner's 5 s, for which a call waits for a process that is being replaced.
+  std::chrono::milliseconds refusing_for{10'000};
   bool restoring =
       false;  ///< until Restored(), calls of functions that are not there yet wait for them (10 s)
 };

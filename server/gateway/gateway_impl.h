@@ -44,12 +44,16 @@ class GatewayImpl final : public Gateway {
     std::unique_ptr<http::UpstreamCall> call;
     http::UpstreamHead head;
     int64_t revision = 0;
+    int64_t timeout_sec = 0;
   };
   struct Outgoing {
     std::string method;
     std::string target;
     http::Headers headers;
     const std::string& body;
+    /// Set: `gone` ends the call at its replica, and its answer, which comes once the call has
+    /// ended, is waited for until this one is requested.
+    std::optional<std::stop_token> give_up;
   };
 
   // gateway.cc
@@ -61,6 +65,9 @@ class GatewayImpl final : public Gateway {
   http::Task<base::Result<Attempt>> Send(boost::asio::any_io_executor executor,
                                          std::shared_ptr<FunctionState> function,
                                          const Outgoing& out, std::stop_token gone);
+  /// Why a call broke off, in the words of invoker.h.
+  static base::Error Explain(const base::Error& error, const FunctionState& function,
+                             int64_t timeout_sec);
   http::Task<base::Result<Attempt>> TryOnce(boost::asio::any_io_executor executor,
                                             std::shared_ptr<FunctionState> function,
                                             const Outgoing& out, std::stop_token gone);
@@ -71,8 +78,17 @@ class GatewayImpl final : public Gateway {
   http::Task<base::Status> ReadBody(http::Exchange& exchange, std::string& body);
   http::Task<bool> Relay(http::Exchange& exchange, Attempt attempt);
   // event_call.cc: jobs, cron, invoke
-  http::Task<base::Result<EventResult>> CallEvent(boost::asio::any_io_executor executor,
-                                                  EventCall call, std::stop_token gone);
+  /// What a runner answered. May be large: parsed where a thread may be busy, see ReadEvent.
+  struct RawEvent {
+    int status = 0;
+    std::string reason;
+    std::string body;
+    int64_t revision = 0;
+  };
+  static base::Result<EventResult> ReadEvent(const base::Result<RawEvent>& raw);
+  http::Task<base::Result<RawEvent>> CallEvent(boost::asio::any_io_executor executor,
+                                               EventCall call, std::stop_token gone,
+                                               std::optional<std::stop_token> give_up);
   http::Task<void> ServeInvoke(http::Exchange& exchange);
 
   Deps deps_;

@@ -473,6 +473,34 @@ TEST_F(GatewayTest, TellsOfChanges) {
   EXPECT_THAT(metrics.Text(), HasSubstr("sless_cold_starts_total{function=\"default/f\"} 1"));
 }
 
+TEST_F(GatewayTest, AnAnswerToAnEventThatIsTooLargeIsCounted) {
+  gateway->Publish(MakeRoute(1));
+  EXPECT_THAT(gateway->Invoke({"default", "f", "\"huge\"", "id", "job"}, {}),
+              IsError(Code::kTooLarge, HasSubstr("32 MiB")));
+  EXPECT_THAT(metrics.Text(), HasSubstr("source=\"job\",outcome=\"TooLarge\"} 1"));
+}
+
+class Impatient : public GatewayTest {
+ protected:
+  Impatient() : GatewayTest({.refusing_for = 0ms}) {}
+};
+
+TEST_F(Impatient, AReplicaThatRefusesEveryCallAndRunsNoneIsReplaced) {
+  gateway->Publish(MakeRoute(1));
+  EXPECT_EQ(Get("/fn/default/f/x").status, 200);
+  // Refused, sent again until the replica has been replaced; the new one is told the same.
+  EXPECT_EQ(Get("/fn/default/f/x?wedge=1").status, 503);
+  EXPECT_EQ(Get("/fn/default/f/x").status, 200);
+  EXPECT_GE(runtime.starts, 2);
+}
+
+TEST_F(GatewayTest, AReplicaThatRefusesForAMomentIsLeftAlone) {
+  gateway->Publish(MakeRoute(1));
+  EXPECT_EQ(Get("/fn/default/f/x?busy=1").status, 503);
+  EXPECT_EQ(Get("/fn/default/f/x").status, 200);
+  EXPECT_EQ(runtime.starts, 1);
+}
+
 class FewWaiters : public GatewayTest {
  protected:
   FewWaiters() : GatewayTest({.max_waiting = 2, .restoring = true}) {}

@@ -85,6 +85,7 @@ base::SteadyPoint Activator::Step(const std::shared_ptr<FunctionState>& function
   std::vector<std::vector<runtime::Replica>> seen;
   for (const auto& pool : pools) seen.push_back(deps_.runtime.Observe(pool->key));
 
+  KillUseless(*function);
   auto due = base::SteadyPoint::max();
   std::vector<Order> orders;
   {
@@ -112,6 +113,28 @@ base::SteadyPoint Activator::Step(const std::shared_ptr<FunctionState>& function
   for (const auto& order : orders) Carry(*function, order);
   Tell(*function);
   return due;
+}
+
+// The runner ends its calls and replaces its worker by itself; this is for the one that does
+// neither, whatever the reason: it would refuse calls for ever and look healthy.
+void Activator::KillUseless(FunctionState& function) {
+  std::vector<std::pair<runtime::RevisionKey, std::string>> useless;
+  {
+    std::lock_guard lock(function.mutex);
+    const auto now = deps_.clock.Steady();
+    for (const auto& [number, pool] : function.pools) {
+      for (auto& [id, replica] : pool->replicas) {
+        if (!replica.Useless(now, deps_.options.refusing_for)) continue;
+        replica.refused = 0;
+        useless.emplace_back(pool->key, id);
+      }
+    }
+  }
+  for (const auto& [key, id] : useless) {
+    deps_.log.Warn("a replica that runs nothing refuses every call and is replaced",
+                   {{"revision", key.ToString()}, {"replica", id}});
+    deps_.runtime.Kill(key, id);
+  }
 }
 
 std::vector<Activator::Order> Activator::Plan(const std::shared_ptr<FunctionState>& function,

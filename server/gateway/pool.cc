@@ -11,8 +11,13 @@ namespace {
 
 // How long a call may wait for the restart of a replica that failed.
 constexpr auto kPatience = std::chrono::milliseconds(1500);
+constexpr int kMostRefusals = 5;  // fewer than one call tries: it may see the new one
 
 }  // namespace
+
+bool ReplicaSlots::Useless(base::SteadyPoint now, std::chrono::nanoseconds patience) const {
+  return refused >= kMostRefusals && in_flight == 0 && now - refused_since >= patience;
+}
 
 void Pool::Update(const std::vector<runtime::Replica>& seen, base::SteadyPoint now) {
   std::map<std::string, ReplicaSlots> next;
@@ -36,6 +41,7 @@ void Pool::Update(const std::vector<runtime::Replica>& seen, base::SteadyPoint n
     const bool ready = replica.state == runtime::ReplicaState::kReady;
     if (ready && (old == replicas.end() || !old->second.usable)) slots.last_used = now;
     if (!ready || retired) slots.retiring = false;
+    if (!ready) slots.refused = 0;
     slots.id = replica.id;
     slots.endpoint = replica.endpoint;
     slots.usable = ready && !slots.retiring && now >= slots.suspect_until;

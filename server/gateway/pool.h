@@ -28,6 +28,12 @@ struct ReplicaSlots {
   int in_flight = 0;
   base::SteadyPoint last_used;
   base::SteadyPoint suspect_until;  ///< refused a call: not used before, whatever the runtime says
+  int refused = 0;                  ///< calls in a row that it did not take
+  base::SteadyPoint refused_since;
+
+  /// It is ready, runs nothing and has taken no call for so long and so often that it will not come
+  /// round by itself.
+  bool Useless(base::SteadyPoint now, std::chrono::nanoseconds patience) const;
 };
 
 /// The replicas of one revision.

@@ -15,7 +15,7 @@ struct FakeRuntime::Node {
   std::unique_ptr<http::Server> server;
   runtime::ReplicaSpec spec;
   std::atomic<int> running{0};
-  std::atomic<bool> dying{false};
+  std::atomic<bool> wedged{false};
 };
 
 namespace {
@@ -42,7 +42,8 @@ http::Router FakeRuntime::MakeRouter(const std::shared_ptr<Node>& node, int64_t 
   const auto call = [this, weak = std::weak_ptr(node), revision](http::Request& r) -> http::Reply {
     const auto self = weak.lock();
     if (refuse_next.exchange(false)) return RunnerError(503, "Draining");
-    if (r.Query("busy")) return RunnerError(503, "Busy");
+    if (r.Query("wedge")) self->wedged = true;
+    if (r.Query("busy") || self->wedged) return RunnerError(503, "Busy");
     ++calls;
     const int now = ++self->running;
     int most = most_at_once;
@@ -56,6 +57,7 @@ http::Router FakeRuntime::MakeRouter(const std::shared_ptr<Node>& node, int64_t 
     --self->running;
     if (r.Query("error")) return RunnerError(502, "HandlerError");
     if (r.method == "POST" && r.path == "/event") {
+      if (r.body == "\"huge\"") return http::Response::Text(200, std::string(33 << 20, 'x'));
       if (r.body == "\"raise\"") return RunnerError(422, "HandlerError");
       return http::Response::Json(
           200, fmt::format(R"({{"resultJson":{},"logTail":["line"],"durationMs":5}})",
@@ -165,6 +167,7 @@ void FakeRuntime::Kill(const runtime::RevisionKey& revision, const std::string& 
     for (const auto& node : nodes_[revision]) {
       if (node->replica.id != replica_id || !node->server) continue;
       server = std::move(node->server);
+      node->wedged = false;
       node->replica.state = ReplicaState::kStarting;
       ++node->replica.restarts;
       Start(revision, node, node->spec);
