@@ -11,8 +11,8 @@
 #include <memory>
 #include <system_error>
 
+#include "client/base/fd.h"
 #include "client/source/content.h"
-#include "client/source/fd.h"
 #include "client/source/ignore.h"
 #include "client/source/paths.h"
 #include "client/source/source.h"
@@ -21,6 +21,8 @@ namespace sless::source {
 namespace {
 
 using base::Code;
+using base::ErrnoText;
+using base::Fd;
 
 constexpr size_t kMaxIgnoreBytes = 64 << 10;
 
@@ -80,6 +82,7 @@ class Walk {
   base::Result<Tree> Run() {
     ASSIGN_OR_RETURN(tree_.ignore_text, IgnoreText());
     rules_ = std::make_unique<IgnoreRules>(tree_.ignore_text);
+    if (rules_->TooMany()) return BadFile(kIgnoreFile, kTooManyRules, Code::kTooLarge);
     RETURN_IF_ERROR(Folder(""));
     std::sort(tree_.entries.begin(), tree_.entries.end(),
               [](const Entry& a, const Entry& b) { return a.path < b.path; });

@@ -5,8 +5,6 @@
 namespace sless::source {
 namespace {
 
-constexpr size_t kMaxRules = 1000;
-
 /// Matches `c` against the class that starts after '['. `end` is set behind the ']'; false in
 /// `closed` if there is none.
 bool ClassMatches(std::string_view pattern, size_t& at, char c, bool& closed) {
@@ -76,8 +74,11 @@ IgnoreRules::IgnoreRules(std::string_view text, uint64_t max_steps) : max_steps_
   for (const char* line : {".git", "__pycache__", "*.pyc", ".DS_Store"}) AddLine(line);
   AddLine("node_modules");
   rules_.back().needs_lock = true;
+  const size_t defaults = rules_.size();
   for (const auto& line : base::Split(text, '\n')) {
-    if (rules_.size() < kMaxRules) AddLine(line);
+    AddLine(line);
+    too_many_ = rules_.size() > defaults + kMaxIgnoreRules;
+    if (too_many_) return;
   }
 }
 

@@ -110,6 +110,22 @@ TEST(Ignore, RulesMadeToTakeLongAreGivenUp) {
   EXPECT_GT(asked, 0);
 }
 
+TEST(Ignore, MoreRulesThanAreAppliedAreRefused) {
+  std::string most = "# keys\n\n";
+  for (size_t i = 0; i < kMaxIgnoreRules; ++i) most += "key" + std::to_string(i) + "\n";
+  EXPECT_FALSE(IgnoreRules(most).TooMany());
+  const TempDir dir;
+  dir.Write("s/handler.py", "def handle(event): pass\n");
+  dir.Write("s/key999", "secret");
+  dir.Write("s/.slessignore", most);
+  const auto tree = ReadDirectory(dir.path() / "s");
+  ASSERT_THAT(tree, IsOk());
+  EXPECT_EQ(tree->entries.size(), 1u);
+  dir.Write("s/.slessignore", most + "last\n");
+  EXPECT_THAT(ReadDirectory(dir.path() / "s"),
+              IsError(Code::kTooLarge, AllOf(HasSubstr(".slessignore"), HasSubstr("1000 rules"))));
+}
+
 TEST(Directory, HashHasAVectorAnybodyCanCompute) {
   const TempDir dir;
   dir.Write("handler.py", "def handle(event):\n    return event\n");

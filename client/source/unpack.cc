@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "client/base/digest.h"
+#include "client/base/fd.h"
 #include "client/base/strings.h"
-#include "client/source/fd.h"
 #include "client/source/paths.h"
 #include "client/source/source.h"
 
@@ -17,11 +17,13 @@ namespace sless::source {
 namespace {
 
 using base::Code;
+using base::ErrnoText;
+using base::Fd;
 
 tl::unexpected<base::Error> CannotWrite(std::string_view path) {
-  const Code code = errno == ENOSPC || errno == EDQUOT || errno == EMFILE ? Code::kResourceExhausted
-                                                                          : Code::kInternal;
-  return BadFile(path, fmt::format("cannot be written: {}", ErrnoText()), code);
+  const int number = errno;
+  return BadFile(path, fmt::format("cannot be written: {}", ErrnoText(number)),
+                 base::ErrnoCode(number, Code::kInternal));
 }
 
 base::Result<Fd> OpenEmpty(const std::string& dir) {
@@ -96,19 +98,11 @@ class Unpacker {
       total += n;
       if (total > entry.size) break;
       hash.Update(std::string_view(buffer_.data(), n));
-      RETURN_IF_ERROR(WriteAll(file.get(), std::string_view(buffer_.data(), n), entry.path));
+      if (!base::WriteAll(file.get(), std::string_view(buffer_.data(), n)))
+        return CannotWrite(entry.path);
     }
     if (hash.Hex() != entry.digest)
       return BadFile(entry.path, "was changed after the source was hashed", Code::kAborted);
-    return base::Ok();
-  }
-
-  static base::Status WriteAll(int fd, std::string_view bytes, std::string_view path) {
-    while (!bytes.empty()) {
-      const ssize_t n = write(fd, bytes.data(), bytes.size());
-      if (n < 0 && errno != EINTR) return CannotWrite(path);
-      if (n > 0) bytes.remove_prefix(static_cast<size_t>(n));
-    }
     return base::Ok();
   }
 

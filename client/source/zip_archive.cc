@@ -17,6 +17,8 @@ namespace sless::source {
 namespace {
 
 using base::Code;
+using base::ErrnoText;
+using base::Fd;
 
 constexpr size_t kEndBytes = 22, kCentralBytes = 46, kLocalBytes = 30, kLocatorBytes = 20,
                  kEnd64Bytes = 56;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client/source/fd.h"
+#include "client/base/fd.h"
 #include "client/source/source.h"
 
 namespace sless::source {
@@ -38,13 +38,13 @@ class ZipArchive {
   /// Reads a small member whole; kTooLarge above `most`.
   base::Result<std::string> ReadSmall(const Member& member, size_t most) const;
 
-  ZipArchive(Fd file, uint64_t size) : file_(std::move(file)), size_(size) {}
+  ZipArchive(base::Fd file, uint64_t size) : file_(std::move(file)), size_(size) {}
 
  private:
   friend class ZipParser;
   base::Status ReadAt(uint64_t offset, char* out, size_t size) const;
 
-  Fd file_;
+  base::Fd file_;
   uint64_t size_;
   std::vector<Member> members_;
   std::weak_ptr<const ZipArchive> self_;

@@ -118,6 +118,7 @@ class TreeOfZip {
 
   base::Status Select() {
     IgnoreRules rules(tree_.ignore_text);
+    if (rules.TooMany()) return BadArchive(kIgnoreFile, kTooManyRules, Code::kTooLarge);
     const auto& members = archive_->members();
     uint64_t total = 0;
     for (size_t i = 0; i < members.size(); ++i) {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "client/base/digest.h"
 #include "client/base/strings.h"
 #include "server/artifact/filesystem/files.h"
 
@@ -23,7 +24,6 @@ using base::Result;
 using base::Status;
 namespace fs = std::filesystem;
 
-constexpr std::string_view kScheme = "sha256:";
 constexpr std::string_view kTempDir = ".tmp";  // no DNS label, so no namespace
 
 Status CheckNamespace(const std::string& ns) {
@@ -34,12 +34,9 @@ Status CheckNamespace(const std::string& ns) {
 }
 
 Result<std::string> FileName(const std::string& digest) {
-  const bool good =
-      digest.starts_with(kScheme) && digest.size() == kScheme.size() + 64 &&
-      digest.find_first_not_of("0123456789abcdef", kScheme.size()) == std::string::npos;
-  if (!good)
+  if (!base::IsContentHash(digest))
     return Err(Code::kInvalidArgument, "the name of an artifact is \"sha256:\" and 64 hex digits");
-  return digest.substr(kScheme.size());
+  return digest.substr(base::kContentHashPrefix.size());
 }
 
 bool IsRegular(const std::string& path, struct stat& info) {
@@ -69,7 +66,7 @@ struct Place {
 
 class FileWriter final : public Writer {
  public:
-  FileWriter(std::shared_ptr<Place> place, std::string ns, std::string temp, File file)
+  FileWriter(std::shared_ptr<Place> place, std::string ns, std::string temp, base::Fd file)
       : place_(std::move(place)),
         ns_(std::move(ns)),
         temp_(std::move(temp)),
@@ -84,7 +81,7 @@ class FileWriter final : public Writer {
       return Err(Code::kTooLarge,
                  fmt::format("an artifact has at most {} MiB", place_->max_bytes >> 20));
     }
-    RETURN_IF_ERROR(WriteAll(file_, bytes, temp_));
+    if (!base::WriteAll(file_.get(), bytes)) return SystemError("write", temp_);
     size_ += bytes.size();
     return base::Ok();
   }
@@ -102,7 +99,7 @@ class FileWriter final : public Writer {
     // none.
     if (::fsync(file_.get()) != 0) return SystemError("sync", temp_);
     std::lock_guard lock(place_->folders);
-    RETURN_IF_ERROR(MakeDirectory(dir));
+    RETURN_IF_ERROR(base::MakeFolders(dir));
     // Not rename(2), which would replace what is there.
     if (::link(temp_.c_str(), path.c_str()) != 0) {
       if (errno != EEXIST) return SystemError("store", path);
@@ -119,7 +116,7 @@ class FileWriter final : public Writer {
   const std::shared_ptr<Place> place_;
   const std::string ns_;
   std::string temp_;  // "" once committed
-  File file_;
+  base::Fd file_;
   uint64_t size_ = 0;
 };
 
@@ -142,8 +139,8 @@ class FilesystemStore final : public ArtifactStore {
   Result<std::unique_ptr<Writer>> Create(const std::string& ns) override {
     RETURN_IF_ERROR(CheckNamespace(ns));
     const std::string temp = fmt::format("{}/{}/{}", place_->root, kTempDir, base::RandomHex(16));
-    File file(::open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (file.get() < 0) return SystemError("make", temp);
+    base::Fd file(::open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!file) return SystemError("make", temp);
     return std::make_unique<FileWriter>(place_, ns, temp, std::move(file));
   }
 
@@ -171,7 +168,7 @@ class FilesystemStore final : public ArtifactStore {
     std::vector<Info> all;
     ASSIGN_OR_RETURN(const auto names, Names(place_->root + "/" + ns));
     for (const auto& name : names) {
-      const std::string digest = std::string(kScheme) + name;
+      const std::string digest = std::string(base::kContentHashPrefix) + name;
       struct stat info {};
       if (!FileName(digest) || !IsRegular(place_->root + "/" + ns + "/" + name, info)) continue;
       all.push_back({digest, static_cast<uint64_t>(info.st_size), LastUsed(info)});
@@ -211,7 +208,7 @@ class FilesystemStore final : public ArtifactStore {
 
 // Nothing in there outlives the process that wrote it.
 Status EmptyTempDir(const std::string& temp) {
-  RETURN_IF_ERROR(MakeDirectory(temp));
+  RETURN_IF_ERROR(base::MakeFolders(temp));
   std::error_code error;
   for (fs::directory_iterator it(temp, error), end; !error && it != end; it.increment(error)) {
     std::error_code ignored;  // a file that stays costs room only; its name is never used again
@@ -226,7 +223,7 @@ Status EmptyTempDir(const std::string& temp) {
 
 Result<std::unique_ptr<ArtifactStore>> OpenFilesystemStore(const std::string& dir,
                                                            uint64_t max_bytes) {
-  RETURN_IF_ERROR(MakeDirectory(dir));
+  RETURN_IF_ERROR(base::MakeFolders(dir));
   RETURN_IF_ERROR(EmptyTempDir(fmt::format("{}/{}", dir, kTempDir)));
   return std::make_unique<FilesystemStore>(std::shared_ptr<Place>(new Place{dir, max_bytes, {}}));
 }

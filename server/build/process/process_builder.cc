@@ -11,6 +11,7 @@
 #include <mutex>
 #include <set>
 
+#include "client/base/digest.h"
 #include "client/base/guarded.h"
 #include "client/base/strings.h"
 #include "client/source/entrypoint.h"
@@ -152,15 +153,12 @@ class ProcessBuilder final : public Builder {
   base::Result<std::string> CodeLayer(const BuildRequest& request, base::Deadline deadline,
                                       const std::stop_token& stop, bool& cached,
                                       const LogLine& log) {
-    constexpr std::string_view kPrefix = "sha256:";
-    if (!request.source_hash.starts_with(kPrefix) ||
-        request.source_hash.size() != kPrefix.size() + 64 ||
-        request.source_hash.find_first_not_of("0123456789abcdef", kPrefix.size()) !=
-            std::string::npos) {
+    if (!base::IsContentHash(request.source_hash)) {
       return base::Err(Code::kInternal, fmt::format("no content hash: \"{}\"",
                                                     base::Truncate(request.source_hash, 100)));
     }
-    const std::string layer = options_.dir + "/code/" + request.source_hash.substr(kPrefix.size());
+    const std::string layer =
+        options_.dir + "/code/" + request.source_hash.substr(base::kContentHashPrefix.size());
     RETURN_IF_ERROR(
         MakeLayer(layer, deadline, stop, cached, [&](const std::string& work) -> base::Status {
           ASSIGN_OR_RETURN(const auto tree, Unpack(request, work + "/layer"));

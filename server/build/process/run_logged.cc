@@ -1,15 +1,13 @@
 #include "server/build/process/run_logged.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 
+#include "client/base/fd.h"
 #include "client/base/strings.h"
 
 namespace sless::build {
@@ -49,7 +47,8 @@ base::Result<base::ExitStatus> RunLogged(const base::SpawnOptions& options, base
                                          const LogLine& log) {
   int out[2];
   if (pipe2(out, O_CLOEXEC) != 0)
-    return base::Err(base::Code::kInternal, fmt::format("pipe: {}", std::strerror(errno)));
+    return base::SystemError("cannot start " + options.command.at(0) + ": pipe",
+                             base::Code::kInternal);
   base::SpawnOptions with = options;
   with.fds.emplace_back(out[1], 1);
   with.fds.emplace_back(out[1], 2);
