@@ -48,13 +48,15 @@ base::Result<Drivers> MakeDrivers(const config::Options& options, const Environm
     }
   }
   auto* logs = drivers.logs.get();
-  const auto on_line = [logs](const runtime::RevisionKey& revision, const std::string& replica,
-                              const runtime::ReplicaLine& line) {
-    logs->Append(revision.ns, revision.name,
-                 {line.time, revision.revision, replica, line.stream, line.request_id, line.line});
-  };
+  const runtime::LogSink sink{[logs](const runtime::RevisionKey& revision,
+                                     const std::string& replica, const runtime::ReplicaLine& line) {
+                                logs->Append(revision.ns, revision.name,
+                                             {line.time, revision.revision, replica, line.stream,
+                                              line.request_id, line.line});
+                              },
+                              [logs] { return logs->Behind(); }};
   // First: it is the one that knows whether a sandbox can be made.
-  ASSIGN_OR_RETURN(drivers.runtime, runtime::MakeProcessRuntime(process, clock, log, on_line));
+  ASSIGN_OR_RETURN(drivers.runtime, runtime::MakeProcessRuntime(process, clock, log, sink));
   ASSIGN_OR_RETURN(drivers.builder, build::MakeProcessBuilder(build, clock, log));
   return drivers;
 }

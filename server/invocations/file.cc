@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <utility>
 
 namespace sless::invocations {
 namespace {
@@ -15,11 +14,12 @@ namespace {
 constexpr size_t kBlock = 64 * 1024;
 
 tl::unexpected<base::Error> SystemError(std::string_view doing, const std::string& path) {
-  return base::Err(base::Code::kUnavailable,
-                   fmt::format("cannot {} {}: {}", doing, path, std::strerror(errno)));
+  const int number = errno;
+  return base::SystemError(fmt::format("cannot {} {}", doing, path), base::Code::kUnavailable,
+                           number);
 }
 
-base::Status ReadAt(const File& file, uint64_t offset, char* to, size_t size) {
+base::Status ReadAt(const base::Fd& file, uint64_t offset, char* to, size_t size) {
   while (size > 0) {
     const ssize_t n = ::pread(file.get(), to, size, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
@@ -35,38 +35,25 @@ base::Status ReadAt(const File& file, uint64_t offset, char* to, size_t size) {
 
 }  // namespace
 
-File::~File() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-base::Result<File> OpenForRead(const std::string& path) {
-  File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+base::Result<base::Fd> OpenForRead(const std::string& path) {
+  base::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file && errno != ENOENT && errno != ENOTDIR) return SystemError("open", path);
   return file;
 }
 
-base::Result<File> OpenForAppend(const std::string& path) {
-  File file(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+base::Result<base::Fd> OpenForAppend(const std::string& path) {
+  base::Fd file(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return SystemError("open", path);
   return file;
 }
 
-base::Result<uint64_t> SizeOf(const File& file, const std::string& path) {
+base::Result<uint64_t> SizeOf(const base::Fd& file, const std::string& path) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return SystemError("look at", path);
   return static_cast<uint64_t>(info.st_size);
 }
 
-base::Status MakeFolders(const std::string& path) {
-  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    const std::string part = path.substr(0, end);
-    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST)
-      return SystemError("make the folder", part);
-    if (end == std::string::npos) return base::Ok();
-  }
-}
-
-base::Status ReadLinesBackward(const File& file, uint64_t size,
+base::Status ReadLinesBackward(const base::Fd& file, uint64_t size,
                                const std::function<bool(std::string_view)>& line) {
   // `text` begins at `start`; what is before its first newline belongs to a line that begins in an
   // earlier block.

@@ -8,6 +8,7 @@
 #include "client/base/guarded.h"
 #include "client/base/strings.h"
 #include "server/invocations/function_log.h"
+#include "server/invocations/line_queue.h"
 #include "server/invocations/log_line.h"
 
 namespace sless::invocations {
@@ -18,6 +19,7 @@ using base::Err;
 
 constexpr size_t kMaxOpen = 128;  // functions whose file is kept open
 constexpr size_t kMaxLimit = 10'000;
+constexpr auto kSettle = std::chrono::seconds(1);
 constexpr auto kReportEvery = std::chrono::seconds(10);
 constexpr auto kDrained =
     std::chrono::hours(2);  // by then no replica of a removed function is left
@@ -45,15 +47,27 @@ struct Lost {
 
 class FileLogStore final : public LogStore {
  public:
-  FileLogStore(std::string dir, const base::Clock& clock, base::Logger& log, uint64_t segment_bytes)
-      : dir_(std::move(dir)), clock_(clock), log_(log), segment_bytes_(segment_bytes) {}
+  FileLogStore(std::string dir, const base::Clock& clock, base::Logger& log, uint64_t segment_bytes,
+               size_t max_waiting_bytes)
+      : dir_(std::move(dir)),
+        clock_(clock),
+        log_(log),
+        segment_bytes_(segment_bytes),
+        queue_(max_waiting_bytes, [this](auto lines) { Write(std::move(lines)); }) {}
 
   void Append(const std::string& ns, const std::string& function, LogRecord record) override {
-    const auto log = Find(ns, function);
-    const auto status =
-        log ? (*log)->Append(record.revision, FormatLine(record)) : base::Status(Err(log.error()));
-    if (!status) ReportLost(ns, function, status.error());
+    const int64_t revision = record.revision;
+    if (queue_.Push({ns, function, std::move(record)})) return;
+    dropped_.With([&](auto& all) {
+      auto& dropped = all[{ns, function}];
+      ++dropped.lines;
+      dropped.revision = std::max(dropped.revision, revision);
+    });
+    ReportLost(ns, function,
+               {Code::kResourceExhausted, "the disk does not take them as fast as they come"});
   }
+
+  bool Behind() const override { return queue_.Behind(); }
 
   base::Result<std::vector<LogRecord>> Read(const std::string& ns, const std::string& function,
                                             const LogQuery& query) const override {
@@ -61,11 +75,13 @@ class FileLogStore final : public LogStore {
       return Err(Code::kInvalidArgument,
                  fmt::format("limit is 1 to {}, got {}", kMaxLimit, query.limit));
     }
+    queue_.Settle(kSettle);
     ASSIGN_OR_RETURN(const auto log, Find(ns, function));
     return log->Read(query);
   }
 
   void Remove(const std::string& ns, const std::string& function, int64_t last_revision) override {
+    queue_.Settle(kSettle);
     const auto log = Find(ns, function);
     // The log's own number counts for lines that come now, the table's for when the log was put
     // away and is taken out again.
@@ -79,6 +95,30 @@ class FileLogStore final : public LogStore {
   }
 
  private:
+  struct Dropped {
+    int64_t lines = 0;
+    int64_t revision = 0;
+  };
+
+  // The queue's thread.
+  void Write(std::vector<QueuedLine> lines) {
+    for (const auto& line : lines) WriteOne(line);
+    for (const auto& [key, dropped] :
+         dropped_.With([](auto& all) { return std::exchange(all, {}); }))
+      WriteOne({key.first,
+                key.second,
+                {clock_.Now(), dropped.revision, "", "system", "",
+                 fmt::format("{} lines were lost: the server's disk did not take them in time",
+                             dropped.lines)}});
+  }
+
+  void WriteOne(const QueuedLine& line) {
+    const auto log = Find(line.ns, line.function);
+    const auto status = log ? (*log)->Append(line.record.revision, FormatLine(line.record))
+                            : base::Status(Err(log.error()));
+    if (!status) ReportLost(line.ns, line.function, status.error());
+  }
+
   base::Result<std::shared_ptr<FunctionLog>> Find(const std::string& ns,
                                                   const std::string& function) const {
     for (const auto& name : {ns, function}) {
@@ -146,13 +186,16 @@ class FileLogStore final : public LogStore {
   const uint64_t segment_bytes_;
   mutable base::Guarded<Table> table_;
   base::Guarded<Lost> lost_;
+  base::Guarded<std::map<std::pair<std::string, std::string>, Dropped>> dropped_;
+  LineQueue queue_;  // last: its thread uses all else
 };
 
 }  // namespace
 
 std::unique_ptr<LogStore> MakeFileLogStore(const std::string& dir, const base::Clock& clock,
-                                           base::Logger& log, uint64_t segment_bytes) {
-  return std::make_unique<FileLogStore>(dir, clock, log, segment_bytes);
+                                           base::Logger& log, uint64_t segment_bytes,
+                                           size_t max_waiting_bytes) {
+  return std::make_unique<FileLogStore>(dir, clock, log, segment_bytes, max_waiting_bytes);
 }
 
 }  // namespace sless::invocations

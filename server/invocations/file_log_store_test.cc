@@ -1,5 +1,6 @@
 #include "server/invocations/file_log_store.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,6 +44,7 @@ class FileLogStoreTest : public testing::Test {
   ~FileLogStoreTest() override { fs::remove_all(root_); }
 
   void Reopen(uint64_t segment_bytes = kSegmentBytes) {
+    store_.reset();
     store_ = MakeFileLogStore(dir_, clock_, log_, segment_bytes);
   }
   LogRecord Make(const std::string& line, const std::string& request_id = "",
@@ -57,6 +59,8 @@ class FileLogStoreTest : public testing::Test {
     for (const auto& record : *records) lines += record.line + " ";
     return lines;
   }
+  /// Until what was appended is in the files.
+  void Kept() { (void)store_->Read("x", "hello", {}); }
   std::string Current() const { return dir_ + "/x/hello/current.jsonl"; }
 
   base::FakeClock clock_;
@@ -138,6 +142,7 @@ TEST_F(FileLogStoreTest, LimitsAndNamesAreChecked) {
   EXPECT_THAT(store_->Read("..", "hello", {}), IsError(Code::kInvalidArgument, _));
   EXPECT_THAT(store_->Read("x", "../y", {}), IsError(Code::kInvalidArgument, _));
   store_->Append("..", "x", Make("1"));
+  Kept();
   EXPECT_EQ(log_.events, 1);
   EXPECT_FALSE(fs::exists(root_ + "/x"));
   store_->Remove("..", "logs", 0);
@@ -149,6 +154,7 @@ TEST_F(FileLogStoreTest, IsBoundedAndDropsTheOldest) {
   constexpr uint64_t kSmall = 4096;
   Reopen(kSmall);
   for (int i = 0; i < 500; ++i) Append("line-" + std::to_string(i));
+  Kept();
   uint64_t bytes = 0;
   for (const auto& entry : fs::directory_iterator(dir_ + "/x/hello")) bytes += entry.file_size();
   EXPECT_LE(bytes, 2 * kSmall);
@@ -168,6 +174,7 @@ TEST_F(FileLogStoreTest, IsBoundedAndDropsTheOldest) {
 TEST_F(FileLogStoreTest, ALineCutByACrashIsSkipped) {
   Append("first");
   Append("second");
+  Kept();
   fs::resize_file(Current(), fs::file_size(Current()) - 5);
   Reopen();
   EXPECT_EQ(Lines(), "first ");
@@ -178,6 +185,7 @@ TEST_F(FileLogStoreTest, ALineCutByACrashIsSkipped) {
 
 TEST_F(FileLogStoreTest, DamagedLinesAreSkipped) {
   Append("first");
+  Kept();
   std::ofstream(Current(), std::ios::app)
       << "\n\n{}\n[1]\n{\"t\":1}\n{\"t\":9223372036854775807,\"v\":1,\"p\":\"\",\"s\":\"\",\"r\":"
          "\"\",\"m\":\"late\"}\n"
@@ -221,6 +229,7 @@ TEST_F(FileLogStoreTest, ReplicasOfARemovedFunctionThatStillDrainAreNotHeard) {
 TEST_F(FileLogStoreTest, FilesAreForTheOwnerOnly) {
   const mode_t old = ::umask(0);
   Append("1");
+  Kept();
   ::umask(old);
   struct stat info {};
   ASSERT_EQ(::stat(Current().c_str(), &info), 0);
@@ -238,6 +247,7 @@ TEST_F(FileLogStoreTest, ManyFunctionsDoNotExhaustFiles) {
     for (int i = 0; i < 300; ++i)
       store_->Append("x", "f" + std::to_string(i), Make(std::to_string(round)));
   }
+  Kept();
   EXPECT_LE(open_files(), before + 130);
   for (int i = 0; i < 300; ++i) ASSERT_EQ(Lines({}, "f" + std::to_string(i)), "0 1 ");
 }
@@ -246,10 +256,38 @@ TEST_F(FileLogStoreTest, LostLinesAreReportedOnceInAWhile) {
   ::umask(::umask(0));
   std::ofstream(dir_) << "a file where the folder belongs";
   for (int i = 0; i < 50; ++i) Append("1");
+  Kept();
   EXPECT_EQ(log_.events, 1);
   clock_.Advance(std::chrono::seconds(11));
   Append("1");
+  Kept();
   EXPECT_EQ(log_.events, 2);
+}
+
+// A pipe that nobody reads stands for a disk that takes nothing.
+TEST_F(FileLogStoreTest, ASlowDiskHoldsNobodyUpAndWhatItLostIsSaid) {
+  fs::create_directories(dir_ + "/x/hello");
+  ASSERT_EQ(::mkfifo(Current().c_str(), 0600), 0);
+  store_ = MakeFileLogStore(dir_, clock_, log_, kSegmentBytes, 256 * 1024);
+  EXPECT_FALSE(store_->Behind());
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 1000; ++i) Append(std::string(1000, 'x'));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_TRUE(store_->Behind());
+  EXPECT_EQ(log_.events, 1);
+  std::string text;
+  const base::Fd reader(::open(Current().c_str(), O_RDONLY | O_CLOEXEC));
+  char buffer[4096];
+  for (ssize_t n; text.find("were lost") == std::string::npos;) {
+    ASSERT_GT(n = ::read(reader.get(), buffer, sizeof buffer), 0);
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  const size_t number = text.rfind('"', text.find(" lines were lost")) + 1;
+  const int lost = std::stoi(text.substr(number));
+  EXPECT_GT(lost, 700);  // 256 KiB of about 1 MB are kept
+  EXPECT_LT(lost, 900);
+  Kept();
+  EXPECT_FALSE(store_->Behind());
 }
 
 TEST_F(FileLogStoreTest, WritersAndReadersAtOnce) {
@@ -298,7 +336,7 @@ struct BackwardCase {
 class ReadBackward : public testing::TestWithParam<BackwardCase> {};
 TEST_P(ReadBackward, GivesLinesLastFirst) {
   std::string pattern = (fs::temp_directory_path() / "sless-lines-XXXXXX").string();
-  const File file(::mkstemp(pattern.data()));
+  const base::Fd file(::mkstemp(pattern.data()));
   const auto& text = GetParam().text;
   ASSERT_EQ(::write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   std::vector<std::string> lines;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "server/invocations/log_line.h"
@@ -21,7 +20,7 @@ using base::Status;
 }  // namespace
 
 Status FunctionLog::OpenCurrent() {
-  RETURN_IF_ERROR(MakeFolders(dir_));
+  RETURN_IF_ERROR(base::MakeFolders(dir_));
   ASSIGN_OR_RETURN(current_, OpenForAppend(Current()));
   ASSIGN_OR_RETURN(size_, SizeOf(current_, Current()));
   char last = '\n';
@@ -32,10 +31,9 @@ Status FunctionLog::OpenCurrent() {
 }
 
 Status FunctionLog::Rotate() {
-  current_ = File();
+  current_ = base::Fd();
   if (std::rename(Current().c_str(), Older().c_str()) != 0 && errno != ENOENT) {
-    return Err(Code::kUnavailable,
-               fmt::format("cannot rename {}: {}", Current(), std::strerror(errno)));
+    return base::SystemError("cannot rename " + Current(), Code::kUnavailable);
   }
   return OpenCurrent();
 }
@@ -53,9 +51,7 @@ Status FunctionLog::Append(int64_t revision, std::string_view line) {
   while (!line.empty()) {
     const ssize_t n = ::write(current_.get(), line.data(), line.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0)
-      return Err(Code::kUnavailable,
-                 fmt::format("cannot write {}: {}", Current(), std::strerror(errno)));
+    if (n < 0) return base::SystemError("cannot write " + Current(), Code::kUnavailable);
     size_ += static_cast<uint64_t>(n);
     line.remove_prefix(static_cast<size_t>(n));
     torn_ = !line.empty();
@@ -64,7 +60,7 @@ Status FunctionLog::Append(int64_t revision, std::string_view line) {
 }
 
 base::Result<std::vector<LogRecord>> FunctionLog::Read(const LogQuery& query) {
-  File current, older;
+  base::Fd current, older;
   uint64_t current_size = 0, older_size = 0;
   {
     // Both are opened in one moment; after that renames and removals do not matter, and files only
@@ -95,7 +91,7 @@ base::Result<std::vector<LogRecord>> FunctionLog::Read(const LogQuery& query) {
 Status FunctionLog::Remove(int64_t last_revision) {
   std::lock_guard lock(mutex_);
   removed_ = std::max(removed_, last_revision);
-  current_ = File();
+  current_ = base::Fd();
   std::error_code error;
   std::filesystem::remove_all(dir_, error);
   if (error)

@@ -37,7 +37,7 @@ class FunctionLog {
   const uint64_t segment_bytes_;
   std::mutex mutex_;
   int64_t removed_;
-  File current_;       // opened by the first Append
+  base::Fd current_;   // opened by the first Append
   uint64_t size_ = 0;  // of current_
   bool torn_ = false;  // current_ ends in the middle of a line
 };

@@ -33,10 +33,12 @@ struct LogQuery {
 class LogStore {
  public:
   virtual ~LogStore() = default;
-  /// Never fails towards the caller: lines that cannot be kept are counted and reported in the
-  /// server's log.
+  /// Neither waits nor fails: lines that cannot be kept are counted and reported in the server's
+  /// log and, once it can be written again, in the function's.
   virtual void Append(const std::string& ns, const std::string& function, LogRecord record) = 0;
-  /// Oldest first.
+  /// More lines wait to be kept than should: whoever can let their author wait does.
+  virtual bool Behind() const { return false; }
+  /// Oldest first, with all that was appended before (as far as it could be kept within a second).
   virtual base::Result<std::vector<LogRecord>> Read(const std::string& ns,
                                                     const std::string& function,
                                                     const LogQuery& query) const = 0;

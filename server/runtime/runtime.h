@@ -75,8 +75,7 @@ class Runtime {
   /// The replicas of `revision` now; empty for a revision that is not known.
   virtual std::vector<Replica> Observe(const RevisionKey& revision) const = 0;
 
-  /// Stops taking part in one replica, e.g. after a call that could not be ended: it is killed and
-  /// replaced.
+  /// Kills one replica and starts it again at once: it is ready to the eye, but takes no calls.
   virtual void Kill(const RevisionKey& revision, const std::string& replica_id) = 0;
 
   /// Calls `callback` whenever a replica of some revision changes state. From the runtime's

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "client/base/fd.h"
 #include "client/base/strings.h"
 
 namespace sless::runtime {
@@ -166,9 +167,8 @@ base::Result<Cgroup> Cgroups::Create(const std::string& id, int64_t memory_bytes
   Cgroup group;
   const auto fail = [&](const std::string& what, int error) {
     Remove(group);
-    return base::Err(
-        base::Code::kInternal,
-        fmt::format("cannot set up the replica's cgroup: {}: {}", what, std::strerror(error)));
+    return base::SystemError("cannot set up the replica's cgroup: " + what, base::Code::kInternal,
+                             error);
   };
   for (const auto& [controller, base_folder] : hierarchies_) {
     const std::string folder = base_folder + "/" + id;

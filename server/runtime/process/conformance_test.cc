@@ -24,8 +24,7 @@ class ProcessUnderTest final : public RuntimeUnderTest {
     options.path = getenv("PATH");
     options.grace = std::chrono::seconds(5);
     options.first_backoff = std::chrono::milliseconds(100);
-    auto made = MakeProcessRuntime(
-        options, clock_, log_, [](const RevisionKey&, const std::string&, const ReplicaLine&) {});
+    auto made = MakeProcessRuntime(options, clock_, log_, {});
     EXPECT_THAT(made, base::IsOk());
     if (made) runtime_ = std::move(*made);
   }

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "client/base/fd.h"
 #include "server/sandbox/sandbox.h"
 
 namespace sless::runtime {
@@ -21,39 +22,21 @@ namespace {
 
 namespace fs = std::filesystem;
 using base::Code;
+using base::Fd;
 
 constexpr int kListenFd = 3, kEnvFd = 4, kOomFd = 5, kArgsFd = 6;
 // The runner's own memory is not the function's.
 constexpr int64_t kRunnerBytes = 32ll * 1024 * 1024;
 
-// A descriptor that closes itself.
-class Fd {
- public:
-  explicit Fd(int fd = -1) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  int Release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
 tl::unexpected<base::Error> Failed(const std::string& what) {
-  return base::Err(Code::kInternal,
-                   fmt::format("cannot start a replica: {}: {}", what, std::strerror(errno)));
+  return base::SystemError("cannot start a replica: " + what, Code::kInternal);
 }
 
 // The socket is made here and passed in: nothing of the host is writable in the sandbox, so no code
 // can put another socket or a link where the gateway connects.
 base::Result<Fd> Listen(const std::string& path) {
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return Failed("socket");
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
@@ -62,7 +45,7 @@ base::Result<Fd> Listen(const std::string& path) {
   }
   std::memcpy(address.sun_path, path.c_str(), path.size());
   unlink(path.c_str());
-  if (fd.get() < 0 || bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
       chmod(path.c_str(), 0600) != 0 || listen(fd.get(), 1024) != 0) {
     return Failed(path);
   }
@@ -72,12 +55,7 @@ base::Result<Fd> Listen(const std::string& path) {
 // Secrets travel by a nameless file: never in a command line, never on disk.
 base::Result<Fd> Memory(const char* name, const std::string& text) {
   Fd fd(memfd_create(name, MFD_CLOEXEC));
-  if (fd.get() < 0) return Failed("memfd");
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t n = write(fd.get(), text.data() + done, text.size() - done);
-    if (n <= 0) return Failed("memfd");
-    done += static_cast<size_t>(n);
-  }
+  if (!fd || !base::WriteAll(fd.get(), text)) return Failed("memfd");
   lseek(fd.get(), 0, SEEK_SET);
   return fd;
 }
@@ -118,8 +96,8 @@ base::Result<std::string> Launcher::CodeFolder(const ReplicaSpec& spec, const st
     fs::create_directory_symlink(fs::path(spec.deps_dir) / "node_modules", folder / "node_modules",
                                  error);
   if (error)
-    return base::Err(Code::kInternal,
-                     "cannot start a replica: " + folder.string() + ": " + error.message());
+    return base::SystemError("cannot start a replica: " + folder.string(), Code::kInternal,
+                             error.value());
   return (folder / "task").string();
 }
 
@@ -206,10 +184,10 @@ base::Result<Launched> Launcher::Launch(const RevisionKey& key, const ReplicaSpe
                {log_write.get(), 2},
                {listener.get(), kListenFd},
                {env.get(), kEnvFd}};
-  if (oom.get() >= 0) spawn.fds.emplace_back(oom.get(), kOomFd);
+  if (oom) spawn.fds.emplace_back(oom.get(), kOomFd);
   spawn.limits = {{RLIMIT_NOFILE, 4096}, {RLIMIT_CORE, 0}, {RLIMIT_FSIZE, 1024ull * 1024 * 1024}};
   spawn.join = launched.cgroup.Procs();
-  const auto flags = RunnerFlags(key, spec, interpreter, code, oom.get() >= 0);
+  const auto flags = RunnerFlags(key, spec, interpreter, code, static_cast<bool>(oom));
   Fd args;
   if (options_.sandbox) {
     sandbox::Sandbox sandbox;

@@ -33,16 +33,17 @@ using std::chrono::milliseconds;
 
 // What the runner needs beyond the grace of its calls.
 constexpr milliseconds kRunnerEnd{2'000};
+constexpr milliseconds kLogPause{10};   // until it is asked again whether there is room for lines
 constexpr size_t kMaxSocketPath = 100;  // of 108 bytes
 
 class ProcessRuntime final : public Runtime {
  public:
-  ProcessRuntime(ProcessOptions options, const base::Clock& clock, base::Logger& log,
-                 OnLine on_line, Cgroups cgroups, std::string socket_dir, std::string bwrap)
+  ProcessRuntime(ProcessOptions options, const base::Clock& clock, base::Logger& log, LogSink sink,
+                 Cgroups cgroups, std::string socket_dir, std::string bwrap)
       : options_(std::move(options)),
         clock_(clock),
         log_(log),
-        on_line_(std::move(on_line)),
+        sink_(std::move(sink)),
         socket_dir_(socket_dir),
         launcher_(options_, std::move(cgroups), std::move(socket_dir), std::move(bwrap)),
         wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -162,15 +163,16 @@ class ProcessRuntime final : public Runtime {
       Adjust(wanted, events, changed);
       for (auto& replica : replicas_) {
         if (wanted.kills.contains({replica->key(), replica->view().id})) replica->Kill(events);
-        replica->Turn(events);
+        // Asked for each one: what one of them said may have been the last that there was room for.
+        replica->Turn(events, !LogsBehind());
+        for (const auto& event : std::exchange(events.lines, {})) {
+          if (sink_.line) sink_.line(event.key, event.replica, event.line);
+        }
         if (std::exchange(events.changed, false)) changed.insert(replica->key());
       }
       RemoveGone(changed);
       std::erase_if(dead_cgroups_, [](const Cgroup& group) { return Cgroups::Remove(group); });
       if (!changed.empty()) Publish();
-      for (const auto& event : events.lines) {
-        if (on_line_) on_line_(event.key, event.replica, event.line);
-      }
       if (!changed.empty()) Tell(changed);
       // What was killed in a sandbox ends a moment after bubblewrap did; its cgroup is empty then.
       const bool settled = dead_cgroups_.empty() || clock_.Steady() - kRunnerEnd >= wanted.kill_at;
@@ -241,6 +243,8 @@ class ProcessRuntime final : public Runtime {
     for (const auto& key : changed) callback(key);
   }
 
+  bool LogsBehind() const { return sink_.behind && sink_.behind(); }
+
   void SetIdle(bool idle) {
     std::lock_guard lock(idle_mutex_);
     idle_ = idle;
@@ -251,8 +255,10 @@ class ProcessRuntime final : public Runtime {
     std::vector<int> wanted_fds{wake_};
     SteadyPoint next = clock_.Steady() + std::chrono::seconds(60);
     if (!dead_cgroups_.empty()) next = std::min(next, clock_.Steady() + milliseconds(20));
+    const bool behind = LogsBehind();
+    if (behind) next = std::min(next, clock_.Steady() + kLogPause);
     for (const auto& replica : replicas_) {
-      replica->AddFds(wanted_fds);
+      replica->AddFds(wanted_fds, !behind);
       next = std::min(next, replica->NextTimer());
     }
     std::vector<pollfd> fds;
@@ -268,7 +274,7 @@ class ProcessRuntime final : public Runtime {
   const ProcessOptions options_;
   const base::Clock& clock_;
   base::Logger& log_;
-  const OnLine on_line_;
+  const LogSink sink_;
   base::Guarded<Wanted> wanted_;
   base::Guarded<std::map<RevisionKey, std::vector<Replica>>> published_;
   base::Guarded<std::map<std::string, Interpreter>> interpreters_;
@@ -343,7 +349,7 @@ base::Status CheckFiles(const ProcessOptions& options) {
 
 base::Result<std::unique_ptr<Runtime>> MakeProcessRuntime(ProcessOptions options,
                                                           const base::Clock& clock,
-                                                          base::Logger& log, OnLine on_line) {
+                                                          base::Logger& log, LogSink sink) {
   for (std::string* path : {&options.state_dir, &options.runner, &options.runtimes_dir}) {
     *path = fs::absolute(*path).lexically_normal().string();
   }
@@ -364,7 +370,7 @@ base::Result<std::unique_ptr<Runtime>> MakeProcessRuntime(ProcessOptions options
   Cgroups cgroups =
       Cgroups::Detect("sless-" + base::Sha256Hex(options.state_dir).substr(0, 12), log);
   return std::unique_ptr<Runtime>(
-      std::make_unique<ProcessRuntime>(std::move(options), clock, log, std::move(on_line),
+      std::make_unique<ProcessRuntime>(std::move(options), clock, log, std::move(sink),
                                        std::move(cgroups), std::move(sockets), std::move(bwrap)));
 }
 

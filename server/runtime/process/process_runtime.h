@@ -52,9 +52,15 @@ struct ProcessOptions {
   std::chrono::milliseconds max_backoff{60'000};
 };
 
-/// Takes each log line of a replica. Called from the runtime's thread; must not block.
-using OnLine = std::function<void(const RevisionKey& revision, const std::string& replica_id,
-                                  const ReplicaLine& line)>;
+/// Takes the log lines of replicas. Called from the runtime's thread; must not block.
+struct LogSink {
+  std::function<void(const RevisionKey& revision, const std::string& replica_id,
+                     const ReplicaLine& line)>
+      line;
+  /// True: no more lines are read for a moment, so that a function that prints faster than they can
+  /// be kept waits in its print. Null: never.
+  std::function<bool()> behind;
+};
 
 /// Tries whether a sandbox can be made, removes what a killed server left in `state_dir`. A runtime
 /// whose interpreter is missing is no error here: Ensure refuses its functions and names the paths
@@ -63,7 +69,7 @@ using OnLine = std::function<void(const RevisionKey& revision, const std::string
 /// where the options say; kInternal the state folder cannot be used.
 base::Result<std::unique_ptr<Runtime>> MakeProcessRuntime(ProcessOptions options,
                                                           const base::Clock& clock,
-                                                          base::Logger& log, OnLine on_line);
+                                                          base::Logger& log, LogSink sink);
 
 /// Finds and verifies (by running it) the interpreter of `runtime`.
 /// Error: kInvalidArgument, field /spec/runtime: none of the right version; message lists the paths

@@ -1,13 +1,16 @@
 #include "server/runtime/process/process_runtime.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +19,7 @@
 #include <sstream>
 #include <thread>
 
+#include "client/base/fd.h"
 #include "client/base/guarded.h"
 #include "client/base/spawn.h"
 #include "client/base/testing/result_matchers.h"
@@ -120,11 +124,12 @@ class ProcessRuntimeTest : public testing::Test {
   void Open() {
     auto made = MakeProcessRuntime(
         Options(), clock_, log_,
-        [this](const RevisionKey&, const std::string&, const ReplicaLine& line) {
-          lines_.With([&](auto& lines) {
-            lines.push_back(line.stream + "|" + line.request_id + "|" + line.line);
-          });
-        });
+        {[this](const RevisionKey&, const std::string&, const ReplicaLine& line) {
+           lines_.With([&](auto& lines) {
+             lines.push_back(line.stream + "|" + line.request_id + "|" + line.line);
+           });
+         },
+         [this] { return behind_.load(); }});
     ASSERT_THAT(made, IsOk());
     runtime_ = std::move(*made);
     runtime_->OnChange([this](const RevisionKey&) {
@@ -200,6 +205,7 @@ class ProcessRuntimeTest : public testing::Test {
   base::SystemClock clock_;
   base::NullLogger log_;
   base::Guarded<std::vector<std::string>> lines_;
+  std::atomic<bool> behind_{false};  // whoever keeps the lines can take no more
   std::mutex mutex_;
   std::condition_variable changed_;
   RevisionKey key_{"default", "fn", 3};
@@ -429,6 +435,48 @@ TEST_F(ProcessRuntimeTest, ADrainLetsARunningCallEnd) {
   EXPECT_TRUE(Until([](const auto& r) { return r.empty(); }).empty());
 }
 
+TEST_F(ProcessRuntimeTest, WhoPrintsMoreThanCanBeKeptWaitsAndLosesNothing) {
+  const ReplicaSpec spec = Python(
+      "def handle(event):\n  for i in range(3000): print(i, 'x' * 1000)\n  return 'printed'\n");
+  const Replica replica = Ready(spec);
+  behind_ = true;
+  std::atomic<bool> answered = false;
+  std::string answer;
+  std::thread caller([&] {
+    answer = Event(replica, "1");
+    answered = true;
+  });
+  std::this_thread::sleep_for(seconds(1));
+  EXPECT_FALSE(answered);
+  EXPECT_EQ(Lines().find("|0 x"), std::string::npos);
+  behind_ = false;
+  caller.join();
+  EXPECT_THAT(answer, HasSubstr("printed"));
+  Until([&](const auto&) { return Lines().find("2999 x") != std::string::npos; });
+  EXPECT_THAT(Lines(), AllOf(HasSubstr("|0 x"), HasSubstr("|1500 x"), HasSubstr("|2999 x")));
+}
+
+TEST_F(ProcessRuntimeTest, AServerOutOfDescriptorsIsNoFaultOfTheFunction) {
+  const ReplicaSpec spec = Python("def handle(event): return event\n");
+  Ready(spec);  // the interpreter is known
+  EXPECT_THAT(runtime_->Ensure(key_, spec, 0), IsOk());
+  Until([](const auto& r) { return r.empty(); });
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  {
+    std::vector<base::Fd> taken;
+    for (int i = 0; i < 100; ++i) taken.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const rlimit low{static_cast<rlim_t>(taken.back().get()) + 1, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &low);
+    const Replica replica = Failed(spec);
+    setrlimit(RLIMIT_NOFILE, &before);
+    ASSERT_TRUE(replica.failure);
+    EXPECT_EQ(replica.failure->reason, "NoResources");
+    EXPECT_THAT(replica.failure->message, HasSubstr("Too many open files"));
+  }
+  EXPECT_EQ(UntilReady(1).size(), 1u);
+}
+
 TEST_F(ProcessRuntimeTest, KillReplacesAtOnce) {
   const ReplicaSpec spec = Python("def handle(event): return event\n");
   const Replica replica = Ready(spec);
@@ -461,7 +509,7 @@ TEST_F(ProcessRuntimeTest, AMissingRuntimeNamesThePathsTried) {
   ProcessOptions options = Options();
   options.state_dir = state_.path() + "/other";
   options.interpreters["python3.11"] = {"/nowhere/python3.11", "/bin/sh"};
-  auto made = MakeProcessRuntime(options, clock_, log_, nullptr);
+  auto made = MakeProcessRuntime(options, clock_, log_, {});
   ASSERT_THAT(made, IsOk());
   const auto status = (*made)->Ensure(key_, Python(""), 1);
   EXPECT_THAT(status,
@@ -473,18 +521,18 @@ TEST_F(ProcessRuntimeTest, AMissingRuntimeNamesThePathsTried) {
 TEST_F(ProcessRuntimeTest, WithoutASandboxItSaysWhatIsMissing) {
   ProcessOptions options = Options();
   options.bwrap = "/nowhere/bwrap";
-  EXPECT_THAT(MakeProcessRuntime(options, clock_, log_, nullptr),
+  EXPECT_THAT(MakeProcessRuntime(options, clock_, log_, {}),
               IsError(Code::kFailedPrecondition,
                       AllOf(HasSubstr("bubblewrap"), HasSubstr("--insecure-no-sandbox"))));
   options.bwrap = "/bin/false";
-  EXPECT_THAT(MakeProcessRuntime(options, clock_, log_, nullptr),
+  EXPECT_THAT(MakeProcessRuntime(options, clock_, log_, {}),
               IsError(Code::kFailedPrecondition, HasSubstr("user namespaces")));
 }
 
 TEST_F(ProcessRuntimeTest, ADeepStateFolderStillHasShortSockets) {
   ProcessOptions options = Options();
   options.state_dir = state_.path() + "/" + std::string(90, 'd') + "/runtime";
-  auto made = MakeProcessRuntime(options, clock_, log_, nullptr);
+  auto made = MakeProcessRuntime(options, clock_, log_, {});
   ASSERT_THAT(made, IsOk());
   runtime_.reset();
   runtime_ = std::move(*made);
@@ -519,7 +567,7 @@ TEST(Helper, DISABLED_HoldsAReplica) {
   options.runner = SLESS_RUNNER;
   options.runtimes_dir = SLESS_RUNTIMES;
   options.sandbox = getenv("SLESS_HELPER_SANDBOX") != nullptr;
-  auto runtime = MakeProcessRuntime(options, clock, log, nullptr);
+  auto runtime = MakeProcessRuntime(options, clock, log, {});
   ASSERT_THAT(runtime, IsOk());
   ReplicaSpec spec;
   spec.runtime = "python3.11";
@@ -569,7 +617,7 @@ TEST_P(KilledServer, NothingOutlivesIt) {
   options.state_dir = dir.path() + "/runtime";
   options.runner = SLESS_RUNNER;
   options.runtimes_dir = SLESS_RUNTIMES;
-  EXPECT_THAT(MakeProcessRuntime(options, clock, log, nullptr), IsOk());
+  EXPECT_THAT(MakeProcessRuntime(options, clock, log, {}), IsOk());
   EXPECT_TRUE(fs::is_empty(dir.path() + "/runtime/sockets"));
 }
 INSTANTIATE_TEST_SUITE_P(Modes, KilledServer, testing::Values(true, false),

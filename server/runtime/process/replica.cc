@@ -91,8 +91,8 @@ void RunningReplica::Stop(SteadyPoint kill_at, TurnEvents& events) {
 
 void RunningReplica::Kill(TurnEvents& events) {
   if (stopping() || child_.pid < 0) return;
-  known_failure_ = api::Failure{
-      "Crashed", "the replica was killed: one of its calls could not be ended", "", 0, {}};
+  known_failure_ =
+      api::Failure{"Crashed", "the replica ran no call and took none; it was killed", "", 0, {}};
   restart_at_once_ = true;
   view_.state = ReplicaState::kFailed;
   view_.failure = known_failure_;
@@ -100,9 +100,9 @@ void RunningReplica::Kill(TurnEvents& events) {
   base::KillGroup(child_);
 }
 
-void RunningReplica::AddFds(std::vector<int>& fds) const {
+void RunningReplica::AddFds(std::vector<int>& fds, bool with_log) const {
   if (child_.pid > 0) fds.push_back(child_.pidfd);
-  if (log_ >= 0) fds.push_back(log_);
+  if (log_ >= 0 && with_log) fds.push_back(log_);
   if (probe_ && probe_->fd() >= 0) fds.push_back(probe_->fd());
 }
 
@@ -118,8 +118,8 @@ SteadyPoint RunningReplica::NextTimer() const {
   return next;
 }
 
-void RunningReplica::Turn(TurnEvents& events) {
-  ReadLog(events, false);
+void RunningReplica::Turn(TurnEvents& events, bool with_log) {
+  if (with_log) ReadLog(events, false);
   const auto now = deps_.clock.Steady();
   if (view_.state == ReplicaState::kStarting) DoProbe(events);
   if (view_.state == ReplicaState::kStarting && now >= started_ + deps_.options.start_deadline &&

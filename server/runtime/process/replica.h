@@ -46,14 +46,14 @@ class RunningReplica {
   void Start(TurnEvents& events);
   /// Drains, and kills at `kill_at`.
   void Stop(base::SteadyPoint kill_at, TurnEvents& events);
-  /// Kills it; it is started again at once.
+  /// See Runtime::Kill.
   void Kill(TurnEvents& events);
 
-  /// Descriptors to poll for input.
-  void AddFds(std::vector<int>& fds) const;
+  /// Descriptors to poll for input; `with_log`: that of the log too.
+  void AddFds(std::vector<int>& fds, bool with_log) const;
   base::SteadyPoint NextTimer() const;
-  /// Reads and does all that is due.
-  void Turn(TurnEvents& events);
+  /// Reads (`with_log`: log lines too) and does all that is due.
+  void Turn(TurnEvents& events, bool with_log);
 
  private:
   void ReadLog(TurnEvents& events, bool to_end);
