@@ -22,12 +22,14 @@ constexpr const char* kEtc[] = {"resolv.conf",     "hosts",         "nsswitch.co
                                 "mime.types",      "ssl/certs",     "ssl/openssl.cnf",
                                 "ca-certificates", "pki/tls/certs", "pki/ca-trust/extracted"};
 
+constexpr const char* kSystem[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
+
 void AddSystem(std::vector<std::string>& args) {
   const auto add = [&](std::initializer_list<std::string> words) {
     args.insert(args.end(), words);
   };
   add({"--ro-bind", "/usr", "/usr"});
-  for (const char* name : {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}) {
+  for (const char* name : kSystem) {
     std::error_code error;
     if (fs::is_symlink(name, error)) {
       add({"--symlink", fs::read_symlink(name, error).string(), name});
@@ -46,18 +48,23 @@ void AddProcMasks(std::vector<std::string>& args) {
   const auto add = [&](std::initializer_list<std::string> words) {
     args.insert(args.end(), words);
   };
-  for (const char* name :
-       {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/mtrr"}) {
-    std::error_code ignored;
+  std::error_code ignored;
+  for (const char* name : {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs",
+                           "/proc/mtrr", "/proc/pressure"}) {
     if (fs::exists(name, ignored)) add({"--ro-bind", name, name});
   }
-  for (const char* name : {"/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg",
-                           "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug"}) {
-    std::error_code ignored;
-    if (fs::exists(name, ignored)) add({"--ro-bind", "/dev/null", name});
+  const auto hide = [&](const std::string& name) { add({"--ro-bind", "/dev/null", name}); };
+  for (const char* name :
+       {"/proc/keys", "/proc/key-users", "/proc/latency_stats", "/proc/sched_debug"}) {
+    if (fs::exists(name, ignored)) hide(name);
+  }
+  // And whatever a kernel has there for its root alone.
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const auto status = entry.symlink_status(ignored);
+    if (!fs::is_regular_file(status) || entry.path() == "/proc/sysrq-trigger") continue;
+    if ((status.permissions() & fs::perms::others_read) == fs::perms::none) hide(entry.path());
   }
   for (const char* name : {"/proc/acpi", "/proc/asound", "/proc/scsi"}) {
-    std::error_code ignored;
     if (fs::is_directory(name, ignored)) add({"--tmpfs", name, "--remount-ro", name});
   }
 }
@@ -82,10 +89,25 @@ std::vector<std::string> Arguments(const Sandbox& sandbox) {
   add({"--perms", "1777", "--size", fmt::format("{}", sandbox.tmp_bytes), "--tmpfs", "/dev/shm"});
   // After /tmp, which would hide an interpreter below it.
   for (const auto& path : sandbox.read_only) add({"--ro-bind-try", path, path});
-  for (const auto& [from, to] : sandbox.binds) add({"--ro-bind", from, to});
   for (const auto& [from, to] : sandbox.writable) add({"--bind", from, to});
+  for (const auto& [from, to] : sandbox.binds) add({"--ro-bind", from, to});
   add({"--remount-ro", "/dev", "--remount-ro", "/", "--chdir", sandbox.directory});
   return args;
+}
+
+bool AlwaysThere(const std::string& path) {
+  const std::string normal = fs::path(path).lexically_normal().string();
+  const auto below = [&](const std::string& folder) {
+    return normal == folder || normal.starts_with(folder + "/");
+  };
+  if (below("/usr")) return true;
+  for (const char* name : kSystem) {
+    if (below(name)) return true;
+  }
+  for (const char* name : kEtc) {
+    if (below(fmt::format("/etc/{}", name))) return true;
+  }
+  return false;
 }
 
 base::Status WriteEtc(const std::string& dir) {

@@ -18,8 +18,9 @@ namespace sless::sandbox {
 struct Sandbox {
   std::vector<std::string>
       read_only;  ///< more host paths, shown at the same place; absent ones are left out
-  std::vector<std::pair<std::string, std::string>> binds;     ///< host path → place, read-only
   std::vector<std::pair<std::string, std::string>> writable;  ///< host path → place
+  std::vector<std::pair<std::string, std::string>>
+      binds;  ///< host path → place, read-only; may lie in a writable one
   int64_t tmp_bytes = 512ll * 1024 * 1024;  ///< size limit of /tmp and of /dev/shm
   std::string directory = "/tmp";           ///< where the program starts
   std::string etc_dir;                      ///< of WriteEtc
@@ -27,6 +28,9 @@ struct Sandbox {
 
 /// bwrap's options; "--" and the command follow them.
 std::vector<std::string> Arguments(const Sandbox& sandbox);
+
+/// Whether every sandbox shows this host path.
+bool AlwaysThere(const std::string& path);
 
 /// Writes a made-up passwd and group into `dir` (made if missing). Error: kInternal.
 base::Status WriteEtc(const std::string& dir);

@@ -1,16 +1,17 @@
 #include "server/build/process/installer.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <algorithm>
-#include <deque>
 #include <filesystem>
-#include <fstream>
 
+#include "client/base/fd.h"
 #include "client/base/spawn.h"
 #include "client/base/strings.h"
+#include "server/build/process/registry_settings.h"
 #include "server/build/process/run_logged.h"
+#include "server/build/process/tool_output.h"
 #include "server/sandbox/sandbox.h"
 
 namespace sless::build {
@@ -19,107 +20,48 @@ namespace {
 namespace fs = std::filesystem;
 using base::Code;
 
-constexpr size_t kTail = 30;
+// RLIMIT_NPROC has another letter in each shell.
+constexpr const char* kLimitProcesses =
+    "ulimit -u 1024 2>/dev/null || ulimit -p 1024 || exit 1; exec \"$@\"";
 
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return out;
+// Trouble of the server and not of the function: the build is tried again.
+tl::unexpected<base::Error> CannotMake(const fs::path& path, const std::error_code& error) {
+  return base::SystemError("cannot make " + path.string(), Code::kInternal, error.value());
 }
 
-// The line that tells a person most, of all that pip and npm print.
-std::string Meaning(const std::vector<std::string>& lines) {
-  const auto find = [&](std::string_view word) -> std::string {
-    for (const auto& line : lines) {
-      const size_t at = line.find(word);
-      if (at != std::string::npos)
-        return std::string(base::Trim(std::string_view(line).substr(at)));
-    }
-    return "";
-  };
-  for (const auto* word : {"No matching distribution found for",
-                           "Invalid requirement:", "Could not open requirements file",
-                           "ResolutionImpossible", "THESE PACKAGES DO NOT MATCH THE HASHES"}) {
-    if (auto found = find(word); !found.empty()) return found;
-  }
-  for (const auto* word : {"is not in this registry", "could not be found"}) {
-    for (const auto& line : lines) {
-      const size_t quote = line.find('\'');
-      if (line.starts_with("npm ") && quote != std::string::npos &&
-          line.find(word) != std::string::npos)
-        return line.substr(quote);
-    }
-  }
-  for (const auto* word :
-       {"npm error 404", "npm error notarget", "npm ERR! 404", "npm error code", "npm error"}) {
-    // npm says the code first and the sentence after; the first line that is more than a code is
-    // the one.
-    for (const auto& line : lines) {
-      const std::string_view rest = base::Trim(
-          std::string_view(line).substr(std::min(line.size(), std::string_view(word).size())));
-      if (line.starts_with(word) && rest.size() > 12)
-        return std::string(base::Trim(std::string_view(line).substr(line.find(' ') + 1)));
-    }
-  }
-  if (auto found = find("ERROR:"); !found.empty()) return found;
-  return lines.empty() ? "" : lines.back();
+base::Status MakeFolder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) return CannotMake(path, error);
+  return base::Ok();
 }
 
-// Why the registry of packages could not be reached, "" where it could. pip says only in the
-// warning of its last try that it gave up, and then that there is no such package.
-std::string Unreachable(const std::vector<std::string>& lines) {
-  const auto after = [](const std::string& line, std::string_view word) {
-    const size_t at = line.find(word);
-    return at == std::string::npos ? "" : base::Truncate(line.substr(at + word.size()), 200);
-  };
-  for (const auto& line : lines) {
-    std::string why;
-    if (line.starts_with("npm err") || line.starts_with("npm ERR")) {
-      why = after(line, "failed, reason: ");
-    } else if (line.find("Retry(total=0,") != std::string::npos) {
-      why = after(line, ">: ");  // behind the name of an object
-      if (why.empty()) why = after(line, "connection broken by ");
-    }
-    if (!why.empty()) return why;
-  }
-  return "";
-}
-
-// What pip and npm say about themselves, of no use to the function's author.
-bool IsNoise(std::string_view line) {
-  return line == "npm error 404" || line == "npm error" ||
-         line.find("A complete log of this run") != std::string_view::npos ||
-         line.starts_with("Looking in links:") || line.starts_with("Looking in indexes:");
-}
-
-// The line of the manifest that names the package which the message speaks of.
-int LineOf(const std::string& manifest, const std::string& message) {
-  const std::string said = Lower(message);
-  int number = 0, best = 0;
-  size_t longest = 0;
-  for (const auto& raw : base::Split(manifest, '\n')) {
-    ++number;
-    std::string_view line = base::Trim(raw);
-    if (line.starts_with('"')) line.remove_prefix(1);
-    size_t end = 0;
-    while (end < line.size() &&
-           (std::isalnum(static_cast<unsigned char>(line[end])) ||
-            std::string_view("-_.@/").find(line[end]) != std::string_view::npos))
-      ++end;
-    const std::string name = Lower(line.substr(0, end));
-    if (name.size() > 1 && name.size() > longest && said.find(name) != std::string::npos &&
-        name != "dependencies") {
-      longest = name.size();
-      best = number;
-    }
-  }
-  return best;
+base::Status MakeFile(const std::string& path) {
+  RETURN_IF_ERROR(MakeFolder(fs::path(path).parent_path()));
+  const base::Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  if (!file) return base::SystemError("cannot make " + path, Code::kInternal);
+  return base::Ok();
 }
 
 bool Exists(const std::string& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
+}
+
+// The folders that the tool writes to; for npm, which works where its layer grows, with what it
+// reads.
+base::Status Prepare(bool node, const std::string& code_dir, const std::string& work) {
+  RETURN_IF_ERROR(MakeFolder(work + "/layer"));
+  RETURN_IF_ERROR(MakeFolder(work + "/home"));
+  if (!node) return base::Ok();
+  for (const char* name : {"package.json", "package-lock.json", "npm-shrinkwrap.json", ".npmrc"}) {
+    if (!Exists(code_dir + "/" + name)) continue;
+    std::error_code error;
+    const std::string copy = work + "/layer/" + name;
+    fs::copy_file(code_dir + "/" + name, copy, error);
+    if (error) return CannotMake(copy, error);
+  }
+  return base::Ok();
 }
 
 // A tool outside of /usr is shown with the folder that it is installed in.
@@ -138,11 +80,11 @@ Installer::Installer(const ProcessBuilderOptions& options, std::string etc_dir,
                      const base::Clock& clock)
     : options_(options), etc_dir_(std::move(etc_dir)), clock_(clock) {}
 
-base::Result<Installer::Tool> Installer::FindPip() const {
+base::Result<Installer::Command> Installer::FindPip() const {
   std::vector<std::string> tried;
   const std::string question =
       "import sys, pip; print('%d.%d' % sys.version_info[:2], sys.executable, sys.base_prefix, "
-      "sep='\\n')";
+      "sys.prefix, sep='\\n')";
   std::vector<std::string> candidates = options_.pythons;
   candidates.emplace_back("python3");
   for (const auto& candidate : candidates) {
@@ -157,20 +99,21 @@ base::Result<Installer::Tool> Installer::FindPip() const {
     const auto output =
         base::RunCommand(spawn, base::Deadline::After(clock_, std::chrono::seconds(20)), clock_);
     const auto lines = output ? base::Split(output->text, '\n') : std::vector<std::string>();
-    if (!output || !output->exit.ok() || lines.size() < 3) {
+    if (!output || !output->exit.ok() || lines.size() < 4) {
       tried.push_back(program + " (has no pip)");
       continue;
     }
-    Tool tool;
-    tool.command = {lines[1], "-I", "-m", "pip", "install"};
+    Command tool;
+    tool.words = {lines[1], "-I", "-m", "pip", "install"};
     // A Python of another version can fetch wheels for 3.11, but build none.
     if (lines[0] != "3.11") {
-      tool.command.insert(tool.command.end(), {"--python-version", "3.11", "--implementation", "cp",
-                                               "--only-binary", ":all:"});
+      tool.words.insert(tool.words.end(), {"--python-version", "3.11", "--implementation", "cp",
+                                           "--only-binary", ":all:"});
     }
     tool.path = options_.path;
     AddNeed(lines[1], tool.needs);
     if (!lines[2].starts_with("/usr")) tool.needs.push_back(lines[2] + "/lib");
+    tool.settings.push_back(lines[3] + "/pip.conf");
     return tool;
   }
   return base::Err(Code::kFailedPrecondition,
@@ -180,7 +123,7 @@ base::Result<Installer::Tool> Installer::FindPip() const {
                    "", "BuildFailed");
 }
 
-base::Result<Installer::Tool> Installer::FindNpm() const {
+base::Result<Installer::Command> Installer::FindNpm() const {
   const std::string npm = base::FindProgram(options_.npm, options_.path),
                     node = base::FindProgram(options_.node, options_.path);
   if (npm.empty() || node.empty()) {
@@ -189,7 +132,7 @@ base::Result<Installer::Tool> Installer::FindNpm() const {
                                  npm.empty() ? options_.npm : options_.node),
                      "", "BuildFailed");
   }
-  Tool tool;
+  Command tool;
   tool.path = fs::path(node).parent_path().string() + ":" + options_.path;
   AddNeed(node, tool.needs);
   // npm is a folder of scripts, and its entry script, which lies in bin/ of it, finds the others
@@ -197,33 +140,36 @@ base::Result<Installer::Tool> Installer::FindNpm() const {
   // in the sandbox.
   std::error_code error;
   const fs::path real = fs::canonical(npm, error);
-  tool.command = {error ? npm : real.string()};
+  tool.words = {error ? npm : real.string()};
   if (!error && !real.string().starts_with("/usr/"))
     tool.needs.push_back(real.parent_path().parent_path());
+  // npm looks for settings of the whole system beside the program that runs it.
+  const fs::path program = fs::canonical(node, error);
+  if (!error) tool.settings.push_back(program.parent_path().parent_path() / "etc/npmrc");
   return tool;
 }
 
-base::Result<Installer::Tool> Installer::PipCommand(const std::string& code,
-                                                    const std::string& work) const {
-  ASSIGN_OR_RETURN(Tool tool, FindPip());
+base::Result<Installer::Command> Installer::PipCommand(const std::string& code,
+                                                       const std::string& work) const {
+  ASSIGN_OR_RETURN(Command tool, FindPip());
   for (const std::string& word :
        {std::string("--target"), work + "/layer", std::string("-r"), code + "/requirements.txt",
         std::string("--no-input"), std::string("--disable-pip-version-check"),
         std::string("--no-color"), std::string("--progress-bar"), std::string("off"),
         std::string("--no-cache-dir"), std::string("--no-warn-script-location")}) {
-    tool.command.push_back(word);
+    tool.words.push_back(word);
   }
   return tool;
 }
 
-base::Result<Installer::Tool> Installer::NpmCommand(const Manifest& manifest) const {
-  ASSIGN_OR_RETURN(Tool tool, FindNpm());
-  tool.command.emplace_back(manifest.locked ? "ci" : "install");
+base::Result<Installer::Command> Installer::NpmCommand(const Manifest& manifest) const {
+  ASSIGN_OR_RETURN(Command tool, FindNpm());
+  tool.words.emplace_back(manifest.locked ? "ci" : "install");
   // Install scripts of packages are not run: they are the usual way in for hostile ones, and
   // production code seldom needs them.
   for (const char* word : {"--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund",
                            "--no-update-notifier", "--no-progress", "--loglevel=http"}) {
-    tool.command.emplace_back(word);
+    tool.words.emplace_back(word);
   }
   return tool;
 }
@@ -232,80 +178,63 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
                                 const std::string& work, base::Deadline deadline,
                                 std::stop_token stop, const LogLine& log) {
   const bool node = manifest.runtime == "nodejs20";
-  std::error_code error;
-  fs::create_directories(work + "/layer", error);
-  fs::create_directories(work + "/home", error);
-  if (node) {
-    for (const char* name :
-         {"package.json", "package-lock.json", "npm-shrinkwrap.json", ".npmrc"}) {
-      if (Exists(code_dir + "/" + name))
-        fs::copy_file(code_dir + "/" + name, work + "/layer/" + name, error);
-    }
-  }
-  if (error)
-    return base::Err(Code::kInternal, fmt::format("cannot prepare {}: {}", work, error.message()));
+  RETURN_IF_ERROR(Prepare(node, code_dir, work));
   const std::string code = options_.sandbox ? "/var/task" : code_dir,
                     inside = options_.sandbox ? "/build" : work;
-  ASSIGN_OR_RETURN(Tool tool, node ? NpmCommand(manifest) : PipCommand(code, inside));
+  ASSIGN_OR_RETURN(Command tool, node ? NpmCommand(manifest) : PipCommand(code, inside));
 
+  const RegistrySettings settings = ReadRegistrySettings(
+      node ? Tool::kNpm : Tool::kPip, options_.environment, options_.home, tool.settings);
   base::SpawnOptions spawn;
   spawn.environment = {"PATH=" + tool.path, "HOME=" + inside + "/home", "LANG=C.UTF-8",
-                       "TMPDIR=" + inside + "/home", "npm_config_cache=" + inside + "/home/npm"};
-  for (const auto& [name, value] : options_.environment) {
+                       "TMPDIR=" + inside + "/home"};
+  if (node) spawn.environment.push_back("npm_config_cache=" + inside + "/home/npm");
+  for (const auto& [name, value] : settings.environment)
     spawn.environment.push_back(name + "=" + value);
-    if (value.starts_with('/') && Exists(value)) tool.needs.push_back(value);
-  }
-  // The server's own configuration of registries, where pip and npm look for it.
-  std::vector<std::pair<std::string, std::string>> configuration;
-  for (const char* name : {".npmrc", ".config/pip/pip.conf", ".pip/pip.conf"}) {
-    if (!options_.home.empty() && Exists(options_.home + "/" + name))
-      configuration.emplace_back(options_.home + "/" + name, name);
-  }
   spawn.limits = {{RLIMIT_CORE, 0},
                   {RLIMIT_NOFILE, 4096},
                   {RLIMIT_FSIZE, 4ull << 30},
                   {RLIMIT_DATA, 4ull << 30}};
+  for (const auto& [from, name] : settings.home_files) {
+    const std::string place = work + "/home/" + name;
+    RETURN_IF_ERROR(MakeFile(place));  // what it is mounted on
+    if (options_.sandbox) continue;
+    std::error_code error;
+    fs::remove(place, error);
+    fs::create_symlink(from, place, error);
+    if (error) return CannotMake(place, error);
+  }
   const std::string directory = node ? inside + "/layer" : code;
   if (options_.sandbox) {
     sandbox::Sandbox box;
     box.etc_dir = etc_dir_;
     box.read_only = tool.needs;
-    box.read_only.insert(box.read_only.end(), {"/etc/pip.conf", "/etc/npmrc"});
-    box.binds = {{code_dir, "/var/task"}};
+    box.read_only.insert(box.read_only.end(), settings.paths.begin(), settings.paths.end());
     box.writable = {{work, "/build"}};
-    for (const auto& [from, name] : configuration) {
-      fs::create_directories((fs::path(work) / "home" / name).parent_path(), error);
-      std::ofstream(work + "/home/" + name);  // the place to mount it on
-    }
+    box.binds = {{code_dir, "/var/task"}};
+    for (const auto& [from, name] : settings.home_files)
+      box.binds.emplace_back(from, "/build/home/" + name);
     box.directory = directory;
-    auto args = sandbox::Arguments(box);
-    // After /build is there; the order of mounts is that of the options.
-    for (const auto& [from, name] : configuration) {
-      const std::vector<std::string> mount{"--ro-bind", from, "/build/home/" + name};
-      args.insert(std::find(args.begin(), args.end(), "--remount-ro"), mount.begin(), mount.end());
-    }
+    const auto args = sandbox::Arguments(box);
     spawn.command = {base::FindProgram(options_.bwrap, options_.path)};
     spawn.command.insert(spawn.command.end(), args.begin(), args.end());
-    spawn.command.emplace_back("--");
+    // The limit is set inside, where the count is that of the sandbox and not of all that the
+    // server's user runs.
+    spawn.command.insert(spawn.command.end(), {"--", "/bin/sh", "-c", kLimitProcesses, "sh"});
   } else {
     spawn.directory = directory;
-    for (const auto& [from, name] : configuration) {
-      fs::create_directories((fs::path(work) / "home" / name).parent_path(), error);
-      fs::create_symlink(from, work + "/home/" + name, error);
-    }
   }
-  spawn.command.insert(spawn.command.end(), tool.command.begin(), tool.command.end());
+  spawn.command.insert(spawn.command.end(), tool.words.begin(), tool.words.end());
 
   std::vector<std::string> lines;
-  std::deque<std::string> tail;
-  const auto exit = RunLogged(spawn, deadline, clock_, stop, [&](std::string_view line) {
-    if (lines.size() < 5000) lines.emplace_back(line);
+  Tail tail;
+  const auto exit = RunLogged(spawn, deadline, clock_, stop, [&](std::string_view raw) {
+    const std::string line = Redact(raw, settings.secrets);
+    if (lines.size() < 5000) lines.push_back(line);
     log(line);
-    if (IsNoise(base::Trim(line))) return;
-    tail.emplace_back(line);
-    if (tail.size() > kTail) tail.pop_front();
+    tail.Add(line);
   });
-  base::SourceInfo source{manifest.file, 0, {tail.begin(), tail.end()}};
+  base::SourceInfo source{manifest.file, 0, tail.Lines()};
   if (!exit) {
     base::Error failure = exit.error();
     if (failure.code == Code::kDeadlineExceeded) {
@@ -319,24 +248,24 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
     return base::Err(failure);
   }
   if (!exit->ok()) {
-    if (const auto why = Unreachable(lines); !why.empty()) {
+    const auto failure = Explain(node ? Tool::kNpm : Tool::kPip, lines, manifest.text);
+    source.line = failure.line;
+    if (failure.unreachable) {
       return base::Err(base::Error{
           Code::kFailedPrecondition,
           fmt::format(
               "installing {} failed: the server cannot reach its package registry: {}; look "
               "at its network and at its settings for {}, then apply again",
-              manifest.file, why, node ? "npm" : "pip"),
+              manifest.file, failure.message, node ? "npm" : "pip"),
           "", "RegistryUnreachable", source});
     }
-    const std::string meaning = Meaning(lines);
-    source.line = LineOf(manifest.text, meaning);
-    return base::Err(base::Error{Code::kFailedPrecondition,
-                                 fmt::format("installing {} failed: {}", manifest.file,
-                                             meaning.empty() ? exit->Text() : meaning),
-                                 "", "BuildFailed", source});
+    return base::Err(
+        base::Error{Code::kFailedPrecondition,
+                    fmt::format("installing {} failed: {}", manifest.file,
+                                failure.message.empty() ? exit->Text() : failure.message),
+                    "", "BuildFailed", source});
   }
-  if (node) fs::create_directories(work + "/layer/node_modules", error);
-  return base::Ok();
+  return node ? MakeFolder(work + "/layer/node_modules") : base::Ok();
 }
 
 }  // namespace sless::build

@@ -41,15 +41,16 @@ class Installer {
                        const LogLine& log);
 
  private:
-  struct Tool {
-    std::vector<std::string> command;
-    std::vector<std::string> needs;  ///< host paths that the sandbox must show
-    std::string path;                ///< PATH for it
+  struct Command {
+    std::vector<std::string> words;
+    std::vector<std::string> needs;     ///< host paths that the sandbox must show
+    std::vector<std::string> settings;  ///< files of settings beside it, that may be there
+    std::string path;                   ///< PATH for it
   };
-  base::Result<Tool> FindPip() const;
-  base::Result<Tool> FindNpm() const;
-  base::Result<Tool> PipCommand(const std::string& code, const std::string& work) const;
-  base::Result<Tool> NpmCommand(const Manifest& manifest) const;
+  base::Result<Command> FindPip() const;
+  base::Result<Command> FindNpm() const;
+  base::Result<Command> PipCommand(const std::string& code, const std::string& work) const;
+  base::Result<Command> NpmCommand(const Manifest& manifest) const;
 
   const ProcessBuilderOptions& options_;
   std::string etc_dir_;
