@@ -112,9 +112,6 @@ class Registry {
                                 std::vector<std::string> labels = {},
                                 std::vector<double> bounds = LatencyBounds());
   /// Without labels.
-  Counter& GetCounter(const std::string& name, const std::string& help) {
-    return Counters(name, help).With({});
-  }
   Gauge& GetGauge(const std::string& name, const std::string& help) {
     return Gauges(name, help).With({});
   }

@@ -58,8 +58,8 @@ TEST(Registry, ForgetsWhatIsGone) {
 
 TEST(Registry, SameNameIsTheSameFamily) {
   Registry registry;
-  registry.GetCounter("y_total", "y").Add();
-  registry.GetCounter("y_total", "other help").Add();
+  registry.Counters("y_total", "y").With({}).Add();
+  registry.Counters("y_total", "other help").With({}).Add();
   EXPECT_THAT(registry.Text(), HasSubstr("y_total 2"));
   EXPECT_THAT(registry.Text(), Not(HasSubstr("other help")));
 }
