@@ -83,7 +83,7 @@ void Server::WireRooms() {
       [this](const auto& ns, const auto& name, const auto& route) {
         return functions_->Routed(ns, name, route);
       },
-      external_url_});
+      [this](const auto& run) { runs_->Cancel(run); }, external_url_});
   jobs::RunWorker::Options run_options;
   run_options.workers = static_cast<int>(options_.jobs_workers);
   run_options.instance = instance_;

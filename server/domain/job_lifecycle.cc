@@ -7,10 +7,6 @@
 namespace sless::domain {
 namespace {
 
-bool IsActive(const api::Run& run) {
-  return run.status.phase == "Pending" || run.status.phase == "Running";
-}
-
 api::JobStatus Follow(api::JobStatus status, const api::Run& run) {
   status.phase = run.status.phase;
   status.run_id = run.spec.run_id;
@@ -50,13 +46,19 @@ api::JobStatus Keep(const api::Job& job) {
 
 }  // namespace
 
+bool HasEnded(const api::Run& run) {
+  const auto& status = run.status;
+  return status.phase == "Succeeded" ||
+         (status.phase == "Failed" && status.attempt >= run.spec.max_attempts);
+}
+
 std::string RunName(std::string_view job, int64_t run_id) {
   return fmt::format("{}.{}", job, run_id);
 }
 
 JobDecision DecideJob(const api::JobSpec& spec, const api::JobStatus& status,
                       const std::optional<api::Run>& newest) {
-  const bool active = newest && IsActive(*newest);
+  const bool active = newest && !HasEnded(*newest);
   if (spec.run_id == 0) return {JobStep::kSkip, active, ""};
   if (newest && newest->spec.run_id == spec.run_id) return {JobStep::kFollow, false, ""};
 
@@ -80,6 +82,10 @@ api::JobStatus NextJobStatus(const JobDecision& decision, const api::Job& job,
   api::JobStatus status;
   switch (decision.step) {
     case JobStep::kSkip:
+      if (decision.cancel_newest && newest) {  // skipped is what runs no more
+        status = Follow(job.status, *newest);
+        break;
+      }
       status = Blank(job.status, "Skipped");
       if (newest) status.last_run_id = std::max(status.last_run_id, newest->spec.run_id);
       break;

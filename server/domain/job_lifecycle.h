@@ -14,7 +14,7 @@
 namespace sless::domain {
 
 enum class JobStep {
-  kSkip,       ///< runId is 0: phase Skipped; `cancel_newest` says whether a run must be ended
+  kSkip,  ///< runId is 0: phase Skipped; first `cancel_newest` says whether a run must be ended
   kCreateRun,  ///< create the Run object RunName(job, runId); kAlreadyExists is success
   kWait,       ///< a run under an older runId is still active: look again when it ends
   kFollow,     ///< the run under this runId exists: status is its copy
@@ -38,6 +38,9 @@ JobDecision DecideJob(const api::JobSpec& spec, const api::JobStatus& status,
 /// back is no write.
 api::JobStatus NextJobStatus(const JobDecision& decision, const api::Job& job,
                              const std::optional<api::Run>& newest);
+
+/// Nothing of `run` runs or will run, unless somebody allows one more attempt.
+bool HasEnded(const api::Run& run);
 
 /// "<job>.<runId>".
 std::string RunName(std::string_view job, int64_t run_id);

@@ -45,14 +45,15 @@ TEST_P(JobTable, Decides) {
   const auto status = NextJobStatus(decision, job, newest);
   EXPECT_EQ(status.phase, c.phase);
   EXPECT_EQ(status.observed_generation, 7);
-  EXPECT_EQ(status.run_id, c.wanted);
+  const bool follows = c.step == JobStep::kFollow || c.cancel;
+  EXPECT_EQ(status.run_id, c.cancel ? c.newest : c.wanted);
   EXPECT_EQ(status.last_run_id,
             std::max(c.last, c.step == JobStep::kFollow || c.step == JobStep::kSkip ||
                                      c.step == JobStep::kReject
                                  ? c.newest
                                  : 0));
-  EXPECT_EQ(status.attempts, c.step == JobStep::kFollow ? 2 : 0);
-  EXPECT_EQ(status.result_json, c.step == JobStep::kFollow ? "42" : "");
+  EXPECT_EQ(status.attempts, follows ? 2 : 0);
+  EXPECT_EQ(status.result_json, follows ? "42" : "");
   // Decided again from what was written, nothing moves.
   job.status = status;
   EXPECT_EQ(NextJobStatus(DecideJob(job.spec, status, newest), job, newest), status);
@@ -72,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(
         JobCase{"RaisedWhileRunning", 2, 1, 1, "Running", JobStep::kWait, false, "Pending"},
         JobCase{"RaisedWhilePending", 2, 0, 1, "Pending", JobStep::kWait, false, "Pending"},
         JobCase{"BackToZero", 0, 5, 5, "Succeeded", JobStep::kSkip, false, "Skipped"},
-        JobCase{"BackToZeroWhileRunning", 0, 5, 5, "Running", JobStep::kSkip, true, "Skipped"},
+        JobCase{"BackToZeroWhileRunning", 0, 5, 5, "Running", JobStep::kSkip, true, "Running"},
         JobCase{"ZeroAndBack", 5, 5, 5, "Succeeded", JobStep::kFollow, false, "Succeeded"},
         JobCase{"Lowered", 4, 5, 5, "Succeeded", JobStep::kReject, false, "Failed"},
         JobCase{"LoweredAfterZero", 3, 5, 0, "", JobStep::kReject, false, "Failed"},

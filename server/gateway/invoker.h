@@ -16,6 +16,7 @@ struct EventCall {
   std::string event_json;  ///< given to the handler as it is
   std::string request_id;  ///< log lines of the call carry it
   std::string source;      ///< "job", "cron", "invoke": for metrics and the handler's context
+  std::stop_token cancel;  ///< the call is ended; its caller waits until it has ended
 };
 
 struct EventResult {
@@ -32,14 +33,16 @@ class Invoker {
  public:
   virtual ~Invoker() = default;
 
-  /// Blocks until the handler returned. Wakes the function where no replica runs. The function's
-  /// own timeout_sec applies. Errors: kNotFound no such function; kUnavailable nothing serves it
+  /// Blocks until the call has ended: until then the handler may be at work, also after its time is
+  /// up or `call.cancel` was requested. Only `stop` is not waited for: the call is ended then, a
+  /// moment after the return. Wakes the function where no replica runs. The function's own
+  /// timeout_sec applies. Errors: kNotFound no such function; kUnavailable nothing serves it
   /// now (being built, failed, switched off): message says which. The handler did NOT begin: it is
   /// safe to try again; kFailedPrecondition reason "HandlerError": the handler raised; message is
   /// "Type: text", source has file, line and the traceback followed by the last log lines;
   /// kDeadlineExceeded reason "Timeout": the call was ended after timeout_sec; kInternal reason
-  /// "ReplicaDied": the process ended in the middle (out of memory, exit); kCancelled `stop` was
-  /// requested.
+  /// "ReplicaDied": the process ended in the middle (out of memory, exit); kCancelled `stop` or
+  /// `call.cancel` was requested.
   virtual base::Result<EventResult> Invoke(const EventCall& call, std::stop_token stop) = 0;
 };
 

@@ -46,6 +46,9 @@ struct RouteOptions {
   size_t max_body = 1024 * 1024;  ///< bytes; more is 413
   Guard guard;
   bool quiet = false;  ///< access lines at debug level (health probes, metrics)
+  /// Deferred handlers: a client that shuts its sending side down still gets the answer.
+  /// request.gone is requested then, and the handler must answer soon.
+  bool half_close = false;
 };
 
 /// The list of routes: exact segments and {param} segments; a last segment "*" takes the rest of

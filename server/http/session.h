@@ -91,7 +91,7 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   Task<bool> ReadWholeBody();
   Task<void> RunPlain(const Router::Route& route, const Handler& handler);
   Task<void> RunUpload(const UploadHandler& handler);
-  Task<void> RunDeferred(const DeferredHandler& handler);
+  Task<void> RunDeferred(const Router::Route& route, const DeferredHandler& handler);
   Task<void> RunStream(const StreamRoute& route);
   Task<Response> LongPoll(Wait wait);
   Task<bool> TryOnWorker(std::function<void()> work);

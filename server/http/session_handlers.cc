@@ -167,7 +167,7 @@ Task<void> Session::Dispatch(const Router::Route& route) {
     if (const auto* handler = std::get_if<Handler>(&route.target)) {
       co_await RunPlain(route, *handler);
     } else {
-      co_await RunDeferred(std::get<DeferredHandler>(route.target));
+      co_await RunDeferred(route, std::get<DeferredHandler>(route.target));
     }
   }
 }
@@ -233,7 +233,7 @@ Task<void> Session::RunUpload(const UploadHandler& handler) {
   co_await Respond(std::move(reply->response()));
 }
 
-Task<void> Session::RunDeferred(const DeferredHandler& handler) {
+Task<void> Session::RunDeferred(const Router::Route& route, const DeferredHandler& handler) {
   auto ticket = std::make_shared<Ticket>(wake_);
   const auto box = ticket->box;
   auto copy = request_;  // the session still needs its own for the log
@@ -249,7 +249,8 @@ Task<void> Session::RunDeferred(const DeferredHandler& handler) {
       std::unique_lock lock(box->mutex);
       if (box->response) break;
     }
-    if (gone_.stop_requested()) {
+    const bool listens = route.options.half_close && stream_.socket().is_open();
+    if (gone_.stop_requested() && !listens) {
       status_ = 499;  // nobody listens; the handler was told by request.gone
       co_return;
     }

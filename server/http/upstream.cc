@@ -137,7 +137,7 @@ class PooledCall final : public UpstreamCall {
 
   ~PooledCall() override {
     if (!stream_) return;
-    if (complete_ && !cancelled_ && parser_->keep_alive() && buffer_.size() == 0) {
+    if (complete_ && !cancelled_ && !finished_ && parser_->keep_alive() && buffer_.size() == 0) {
       stream_->expires_never();
       pool_->Put(Key(), std::move(stream_));
     }
@@ -220,6 +220,12 @@ class PooledCall final : public UpstreamCall {
     co_return std::string_view(chunk_.data(), got);
   }
 
+  void FinishSending() override {
+    finished_ = true;
+    error_code ignored;
+    if (stream_) stream_->socket().shutdown(asio::socket_base::shutdown_send, ignored);
+  }
+
   void Cancel() override {
     cancelled_ = true;
     error_code ignored;
@@ -286,6 +292,7 @@ class PooledCall final : public UpstreamCall {
   bool is_head_ = false;
   bool complete_ = false;
   bool cancelled_ = false;
+  bool finished_ = false;  // our sending side is shut
 };
 
 }  // namespace

@@ -19,9 +19,9 @@ struct UpstreamHead {
   std::optional<uint64_t> length;  ///< of the body; nullopt: not announced
 };
 
-/// One call. Lives on one I/O thread; its methods from one coroutine, Cancel also from others on
-/// that thread. The connection goes back to the pool when the whole answer was read, else it is
-/// closed with the call.
+/// One call. Lives on one I/O thread; its methods from one coroutine, FinishSending and Cancel
+/// also from others on that thread. The connection goes back to the pool when the whole answer was
+/// read, else it is closed with the call.
 ///
 /// Errors of all methods: kUnavailable, reason "NotStarted": no connection, so the peer has seen
 /// nothing: safe to try elsewhere;
@@ -39,6 +39,9 @@ class UpstreamCall {
   virtual Task<base::Result<UpstreamHead>> ReadHead() = 0;
   /// Next piece, valid until the next call; empty at the end.
   virtual Task<base::Result<std::string_view>> ReadBody() = 0;
+  /// Nothing more comes from here: a peer that knows RouteOptions::half_close ends what it does,
+  /// and its answer can still be read. After the body was written.
+  virtual void FinishSending() = 0;
   /// Ends whatever waits, and the connection.
   virtual void Cancel() = 0;
 };

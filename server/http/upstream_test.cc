@@ -66,5 +66,47 @@ TEST_F(UpstreamTest, ConnectionsToAnEndpointThatNobodyCallsAnyMoreAreClosed) {
   EXPECT_EQ(replaced->connections(), 0u);
 }
 
+TEST_F(UpstreamTest, WhoFinishesSendingStillGetsTheAnswer) {
+  Router router;
+  std::atomic<int> begun{0};
+  std::vector<std::jthread> threads;
+  router.AddDeferred(
+      "POST", "/x",
+      [&](Request request, Responder respond) {
+        threads.emplace_back([request = std::move(request), respond = std::move(respond), &begun] {
+          ++begun;
+          while (!request.gone.stop_requested()) std::this_thread::sleep_for(1ms);
+          std::this_thread::sleep_for(50ms);
+          respond(Response::Text(200, "ended"));
+        });
+      },
+      {.half_close = true});
+  auto listener = Listener::Open(io_, "127.0.0.1:0");
+  ASSERT_THAT(listener, base::IsOk());
+  const auto server =
+      Server::Start(**listener, {.workers = 2}, std::move(router), {io_, log_, metrics_});
+  Upstream upstream;
+  const auto executor = NextExecutor(io_);
+  const auto call =
+      upstream.Call(executor, server->address(), std::chrono::steady_clock::now() + 5s);
+  const auto send = [&]() -> Task<bool> {
+    Headers headers;
+    auto sent = co_await call->Open("POST", "/x", std::move(headers), 2);
+    if (sent) sent = co_await call->WriteBody("{}");
+    co_return sent.has_value();
+  };
+  ASSERT_TRUE(boost::asio::co_spawn(executor, send(), boost::asio::use_future).get());
+  for (int i = 0; i < 1000 && begun == 0; ++i) std::this_thread::sleep_for(1ms);
+  ASSERT_EQ(begun, 1);
+  const auto finish = [&]() -> Task<std::string> {
+    call->FinishSending();
+    const auto head = co_await call->ReadHead();
+    if (!head) co_return head.error().message;
+    const auto piece = co_await call->ReadBody();
+    co_return piece ? std::string(*piece) : piece.error().message;
+  };
+  EXPECT_EQ(boost::asio::co_spawn(executor, finish(), boost::asio::use_future).get(), "ended");
+}
+
 }  // namespace
 }  // namespace sless::http

@@ -4,9 +4,14 @@
 
 #include "client/api/error_body.h"
 #include "client/base/strings.h"
+#include "server/domain/job_lifecycle.h"
 
 namespace sless::jobs {
 namespace {
+
+bool ShallEnd(const api::Run& run) {
+  return run.metadata.annotations.contains(std::string(kCancelAnnotation));
+}
 
 void FailAttempt(api::Run& run, api::Failure failure, base::TimePoint now) {
   auto& status = run.status;
@@ -24,10 +29,23 @@ RunStep NextStep(const api::Run& run, const std::string& instance) {
   const auto& status = run.status;
   if (status.phase == "Running")
     return status.server == instance ? RunStep::kOurs : RunStep::kInterrupted;
-  if (status.phase == "Pending") return RunStep::kStart;
-  // Somebody asked for one more attempt of a failed run by raising maxAttempts.
-  if (status.phase == "Failed" && status.attempt < run.spec.max_attempts) return RunStep::kStart;
-  return RunStep::kNothing;
+  // A failed run with attempts left: somebody asked for one more by raising maxAttempts.
+  if (domain::HasEnded(run)) return RunStep::kNothing;
+  return ShallEnd(run) ? RunStep::kCancelled : RunStep::kStart;
+}
+
+void AskToEnd(api::Run& run, std::string why, base::TimePoint now) {
+  if (domain::HasEnded(run)) return;
+  run.metadata.annotations.insert_or_assign(std::string(kCancelAnnotation), std::move(why));
+  if (run.status.phase != "Running") MarkCancelled(run, now);
+}
+
+void MarkCancelled(api::Run& run, base::TimePoint now) {
+  const auto why = run.metadata.annotations.extract(std::string(kCancelAnnotation));
+  api::Failure failure;
+  failure.reason = "Cancelled";
+  failure.message = why ? why.mapped() : "the run was cancelled";
+  MarkFailed(run, std::move(failure), false, now);
 }
 
 void MarkStarted(api::Run& run, const std::string& instance, const std::string& request_id,
@@ -53,6 +71,8 @@ void MarkNotBegun(api::Run& run) {
 
 void MarkFinished(api::Run& run, const base::Result<gateway::EventResult>& outcome,
                   base::TimePoint now) {
+  if (!outcome && ShallEnd(run)) return MarkCancelled(run, now);
+  run.metadata.annotations.erase(std::string(kCancelAnnotation));
   if (!outcome) return FailAttempt(run, api::FailureOf(outcome.error()), now);
   if (outcome->result_json.size() > kMaxResultBytes) {
     api::Failure failure;
@@ -74,6 +94,7 @@ void MarkFinished(api::Run& run, const base::Result<gateway::EventResult>& outco
 }
 
 void MarkInterrupted(api::Run& run, base::TimePoint now) {
+  if (ShallEnd(run)) return MarkCancelled(run, now);
   api::Failure failure;
   failure.reason = "Interrupted";
   failure.message = fmt::format("slessd stopped while attempt {} ran; it may have had effects",

@@ -7,7 +7,7 @@
 #include "client/api/function.h"
 #include "client/base/backoff.h"
 #include "client/base/strings.h"
-#include "server/jobs/run_state.h"
+#include "server/domain/job_lifecycle.h"
 #include "server/store/typed.h"
 
 namespace sless::jobs {
@@ -29,10 +29,6 @@ api::Failure Fail(std::string reason, std::string message) {
   return failure;
 }
 
-bool Ended(const api::Run& run) {
-  return run.status.phase == "Succeeded" || run.status.phase == "Failed";
-}
-
 }  // namespace
 
 RunWorker::RunWorker(Deps deps, Options options)
@@ -43,6 +39,7 @@ RunWorker::RunWorker(Deps deps, Options options)
 RunWorker::~RunWorker() { Stop(base::Deadline{base::SteadyPoint::min()}); }
 
 base::Status RunWorker::Start() {
+  began_ = deps_.clock.Steady();
   subscription_ = deps_.store.Subscribe([this](const store::Change& change) { OnChange(change); });
   ASSIGN_OR_RETURN(const auto runs, store::ListTyped<api::Run>(deps_.store, ""));
   for (const auto& run : runs) {
@@ -56,13 +53,12 @@ base::Status RunWorker::Start() {
 
 void RunWorker::Stop(base::Deadline deadline) {
   stop_.request_stop();
-  // From here on none begins, so the last look below sees all.
+  // From here on none begins, so the look below sees all.
   places_.With([](Places& places) { places.closed = true; });
   while (Running() > 0 && !deadline.Passed(deps_.clock)) {
     std::this_thread::sleep_for(std::min(milliseconds(20), deadline.Left(deps_.clock)));
   }
-  const auto left = places_.With([](const Places& places) { return places.taken; });
-  for (auto [key, source] : left) source.request_stop();
+  give_up_.request_stop();
   threads_.clear();
   subscription_.reset();
 }
@@ -159,22 +155,36 @@ void RunWorker::Process(const api::ObjectKey& key) {
   }
   switch (NextStep(*run, options_.instance)) {
     case RunStep::kNothing:
+      return ForgetWaits(key);
     case RunStep::kOurs:  // its call has not ended: Record writes the end
       return;
     case RunStep::kInterrupted: {
-      const auto done = store::Mutate<api::Run>(deps_.store, key.ns, key.name, [&](api::Run& now) {
-        if (NextStep(now, options_.instance) == RunStep::kInterrupted)
-          MarkInterrupted(now, deps_.clock.Now());
-        return base::Ok();
-      });
-      if (!done) return queue_.Retry(key);
-      deps_.log.Info("run was interrupted by a stop of the server",
-                     {{"run", key.Id()}, {"attempt", done->status.attempt}});
-      return;  // the write itself brings the key back
+      const auto passed = deps_.clock.Steady() - began_;
+      if (passed >= options_.settle) return ProcessEnd(key, RunStep::kInterrupted);
+      return queue_.AddAfter(
+          key, std::chrono::ceil<milliseconds>(options_.settle - passed) + milliseconds(1));
     }
+    case RunStep::kCancelled:
+      return ProcessEnd(key, RunStep::kCancelled);
     case RunStep::kStart:
       return ProcessStart(key, *run);
   }
+}
+
+void RunWorker::ProcessEnd(const api::ObjectKey& key, RunStep step) {
+  bool ours = false;
+  const auto done = store::Mutate<api::Run>(deps_.store, key.ns, key.name, [&](api::Run& now) {
+    ours = NextStep(now, options_.instance) == step;
+    if (!ours) return base::Ok();
+    if (step == RunStep::kInterrupted) {
+      MarkInterrupted(now, deps_.clock.Now());
+    } else {
+      MarkCancelled(now, deps_.clock.Now());
+    }
+    return base::Ok();
+  });
+  if (!done) return queue_.Retry(key);
+  if (ours) Tell(key, *done);  // the write itself brings the key back
 }
 
 base::Result<RunWorker::Obstacle> RunWorker::FindObstacle(const api::Run& run) const {
@@ -216,7 +226,7 @@ base::Result<RunWorker::Obstacle> RunWorker::FindObstacle(const api::Run& run) c
                      store::ListTyped<api::Run>(deps_.store, ns, run.spec.owner + "."));
     for (const auto& other : siblings) {
       if (other.spec.owner_kind == run.spec.owner_kind && other.spec.owner == run.spec.owner &&
-          other.spec.run_id < run.spec.run_id && !Ended(other)) {
+          other.spec.run_id < run.spec.run_id && !domain::HasEnded(other)) {
         return Obstacle{std::nullopt, OwnerCause(run), "an earlier run has not ended"};
       }
     }
@@ -234,13 +244,14 @@ void RunWorker::WaitFor(const api::ObjectKey& key, api::Run run, const Obstacle&
   if (obstacle.wait_for != OwnerCause(run) && now - since > options_.not_ready_limit) {
     const auto text =
         fmt::format("waited {} s: {}", options_.not_ready_limit.count(), obstacle.message);
+    bool failed = false;
     const auto done =
         store::Mutate<api::Run>(deps_.store, key.ns, key.name, [&](api::Run& current) {
-          if (NextStep(current, options_.instance) == RunStep::kStart) {
-            MarkFailed(current, Fail("FunctionNotReady", text), true, deps_.clock.Now());
-          }
+          failed = NextStep(current, options_.instance) == RunStep::kStart;
+          if (failed) MarkFailed(current, Fail("FunctionNotReady", text), true, deps_.clock.Now());
           return base::Ok();
         });
+    if (done && failed) return Tell(key, *done);
     ForgetWaits(key);
     if (done) return;
   }
@@ -283,11 +294,7 @@ void RunWorker::ProcessStart(const api::ObjectKey& key, api::Run run) {
 
   MarkFailed(run, *obstacle->failure, true, deps_.clock.Now());
   const auto failed = Lease(key, run);
-  if (!failed) return;
-  ForgetWaits(key);
-  Count(*failed, failed->status.failure->reason);
-  deps_.log.Info("run failed", {{"run", key.Id()}, {"reason", failed->status.failure->reason}});
-  Wake(OwnerCause(*failed));
+  if (failed) Tell(key, *failed);
 }
 
 std::optional<api::Run> RunWorker::Lease(const api::ObjectKey& key, const api::Run& run) {
@@ -313,34 +320,46 @@ void RunWorker::Begin(const api::ObjectKey& key, api::Run run) {
   MarkStarted(run, options_.instance, base::RandomHex(16), deps_.clock.Now());
   if (const auto leased = Lease(key, run)) Call(key, *leased, source.get_token());
   LeavePlace(key, function);
-  Wake(OwnerCause(run));
 }
 
 void RunWorker::Call(const api::ObjectKey& key, const api::Run& run, std::stop_token stop) {
-  const gateway::EventCall call{run.metadata.ns, run.spec.function, run.spec.event_json,
+  const gateway::EventCall call{run.metadata.ns,
+                                run.spec.function,
+                                run.spec.event_json,
                                 run.status.request_id,
-                                run.spec.owner_kind == "Trigger" ? "cron" : "job"};
-  Record(key, run, deps_.invoker.Invoke(call, stop));
+                                run.spec.owner_kind == "Trigger" ? "cron" : "job",
+                                stop};
+  Record(key, run, deps_.invoker.Invoke(call, give_up_.get_token()));
 }
 
-void RunWorker::Count(const api::Run& run, const std::string& result) {
+void RunWorker::Tell(const api::ObjectKey& key, const api::Run& run) {
+  const std::string result = run.status.failure ? run.status.failure->reason : "ok";
+  ForgetWaits(key);
+  deps_.log.Info("run attempt ended", {{"run", key.Id()},
+                                       {"attempt", run.status.attempt},
+                                       {"phase", run.status.phase},
+                                       {"result", result},
+                                       {"request", run.status.request_id}});
   deps_.metrics
       .Counters("sless_runs_total",
                 "Ended attempts of runs by what asked for them and how they ended",
                 {"owner", "result"})
       .With({run.spec.owner_kind, result})
       .Add();
+  Wake(OwnerCause(run));
 }
 
 void RunWorker::Record(const api::ObjectKey& key, const api::Run& leased,
                        const base::Result<gateway::EventResult>& outcome) {
   const bool not_begun = !outcome && outcome.error().code == base::Code::kUnavailable;
   const bool cancelled = !outcome && outcome.error().code == base::Code::kCancelled;
+  bool ours = false;
   const auto finish = [&](api::Run& run) -> base::Status {
-    // Somebody ended it (its job's run_id is 0 now): that stands.
+    ours = false;
     if (run.status.phase != "Running" || run.status.server != options_.instance ||
         run.status.attempt != leased.status.attempt)
       return base::Ok();
+    ours = true;
     const auto now = deps_.clock.Now();
     if (not_begun) {
       MarkNotBegun(run);
@@ -356,16 +375,8 @@ void RunWorker::Record(const api::ObjectKey& key, const api::Run& leased,
   for (int tries = 0; tries < 100; ++tries) {
     const auto done = store::Mutate<api::Run>(deps_.store, key.ns, key.name, finish);
     if (done) {
-      deps_.log.Info("run attempt ended", {{"run", key.Id()},
-                                           {"attempt", leased.status.attempt},
-                                           {"phase", done->status.phase},
-                                           {"request", leased.status.request_id}});
       if (!not_begun) {
-        Count(leased, outcome ? "ok"
-                      : outcome.error().reason.empty()
-                          ? std::string(base::CodeName(outcome.error().code))
-                          : outcome.error().reason);
-        ForgetWaits(key);
+        if (ours) Tell(key, *done);
       } else {
         waits_.With(
             [&](Waits& waits) { waits.not_before[key] = deps_.clock.Steady() + options_.poll; });
@@ -375,7 +386,7 @@ void RunWorker::Record(const api::ObjectKey& key, const api::Run& leased,
       }
       return;
     }
-    if (done.error().code == base::Code::kNotFound) return;  // deleted meanwhile
+    if (done.error().code == base::Code::kNotFound) return Wake(OwnerCause(leased));  // deleted
     deps_.log.Warn("end of a run cannot be recorded",
                    {{"run", key.Id()}, {"error", base::ToString(done.error())}});
     // At a stop the next server finds the run as interrupted.

@@ -14,6 +14,7 @@
 #include "client/base/guarded.h"
 #include "client/base/log.h"
 #include "server/gateway/invoker.h"
+#include "server/jobs/run_state.h"
 #include "server/jobs/work_queue.h"
 #include "server/observe/metrics.h"
 #include "server/store/object_store.h"
@@ -24,7 +25,7 @@ namespace sless::jobs {
 ///
 /// A run whose function is still being built waits as Pending and holds no thread. One whose
 /// function does not exist, failed or is switched off fails at once. The end of a Run object ends
-/// its call.
+/// its call; a run that shall end (AskToEnd, then Cancel) is Failed once its call has ended.
 ///
 /// Fairness: a function begins one more run only while it has fewer running than there are free
 /// workers, so one alone gets half of them, the next half of the rest, and runs that hang never
@@ -40,6 +41,9 @@ class RunWorker {
     std::chrono::milliseconds retry_max{30'000};
     std::chrono::milliseconds poll{
         1000};  ///< how often a waiting run looks again, if nothing wakes it
+    /// So long after the start of this server the calls of one that died before have ended:
+    /// replicas end what they run once its connections are closed.
+    std::chrono::milliseconds settle{1000};
   };
   struct Deps {
     store::ObjectStore& store;
@@ -54,10 +58,11 @@ class RunWorker {
   /// Takes up what the store holds and all that comes. Error: the store cannot be read.
   base::Status Start();
   /// Begins nothing more, waits for running calls until `deadline`, then ends them (their attempts
-  /// count as Interrupted).
+  /// count as Interrupted) without waiting for that.
   void Stop(base::Deadline deadline);
 
-  /// Ends the call of this run, if it is running. Its object is the caller's business.
+  /// Ends the call of this run, if it is running. Its object is the caller's business: AskToEnd
+  /// comes first, so that a call that begins meanwhile is not missed.
   void Cancel(const api::ObjectKey& run);
 
   /// Runs that wait or run.
@@ -83,6 +88,8 @@ class RunWorker {
   void OnChange(const store::Change& change);
   void Work();
   void Process(const api::ObjectKey& key);
+  /// Writes the end of a run that nothing runs any more.
+  void ProcessEnd(const api::ObjectKey& key, RunStep step);
   void ProcessStart(const api::ObjectKey& key, api::Run run);
   /// Why `run` cannot begin now: a failure that ends it, or a cause to wait for. Neither: go.
   struct Obstacle {
@@ -102,7 +109,8 @@ class RunWorker {
   /// Writes `run` over what it was read from; empty where that failed and was queued again, or the
   /// run is gone.
   std::optional<api::Run> Lease(const api::ObjectKey& key, const api::Run& run);
-  void Count(const api::Run& run, const std::string& result);
+  /// An attempt has ended, as `run` says: counts it and tells who waits for it.
+  void Tell(const api::ObjectKey& key, const api::Run& run);
   void Record(const api::ObjectKey& key, const api::Run& leased,
               const base::Result<gateway::EventResult>& outcome);
 
@@ -112,7 +120,9 @@ class RunWorker {
   base::Guarded<Waits> waits_;
   base::Guarded<Places> places_;
   std::unique_ptr<store::Subscription> subscription_;
+  base::SteadyPoint began_;
   std::stop_source stop_;
+  std::stop_source give_up_;  // of all calls, at a stop
   std::vector<std::jthread> threads_;
 };
 

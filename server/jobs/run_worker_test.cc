@@ -63,6 +63,14 @@ class RunWorkerTest : public testing::Test {
   api::Run Get(const std::string& name) {
     return store::GetTyped<api::Run>(*store_, "default", name).value_or(api::Run{});
   }
+  bool AskToEnd(const std::string& name) {
+    return store::Mutate<api::Run>(*store_, "default", name,
+                                   [&](api::Run& run) {
+                                     jobs::AskToEnd(run, "no more", clock_.Now());
+                                     return base::Ok();
+                                   })
+        .has_value();
+  }
   bool Reaches(const std::string& name, const std::string& phase) {
     return Eventually([&] { return Get(name).status.phase == phase; });
   }
@@ -70,7 +78,8 @@ class RunWorkerTest : public testing::Test {
              std::chrono::seconds limit = std::chrono::seconds(600)) {
     worker_ = std::make_unique<RunWorker>(
         RunWorker::Deps{*store_, invoker_, clock_, log_, metrics_},
-        RunWorker::Options{8, instance, limit, backoff, milliseconds(50), milliseconds(20)});
+        RunWorker::Options{8, instance, limit, backoff, milliseconds(50), milliseconds(20),
+                           settle_});
     ASSERT_THAT(worker_->Start(), base::IsOk());
   }
 
@@ -79,6 +88,7 @@ class RunWorkerTest : public testing::Test {
   observe::Registry metrics_;
   std::unique_ptr<store::ObjectStore> store_ = store::MakeMemoryStore(clock_);
   FakeInvoker invoker_;
+  milliseconds settle_{1};
   std::unique_ptr<RunWorker> worker_;
 };
 
@@ -170,6 +180,10 @@ TEST_F(RunWorkerTest, WaitsNotForEver) {
   MakeRun("j.1", 1, [](api::Run& run) { run.spec.function = "slow"; });
   ASSERT_TRUE(Reaches("j.1", "Failed"));
   EXPECT_EQ(Get("j.1").status.failure->reason, "FunctionNotReady");
+  EXPECT_TRUE(Eventually([&] {
+    return metrics_.Text().find("sless_runs_total{owner=\"Job\",result=\"FunctionNotReady\"} 1") !=
+           std::string::npos;
+  }));
 }
 
 TEST_F(RunWorkerTest, ACallThatDidNotBeginCostsNoAttempt) {
@@ -208,6 +222,67 @@ TEST_F(RunWorkerTest, DeletingARunEndsItsCall) {
   ASSERT_TRUE(Eventually([&] { return invoker_.inside() == 1; }));
   ASSERT_THAT(store_->Delete(store::KeyOf<api::Run>("default", "j.1"), std::nullopt), base::IsOk());
   EXPECT_TRUE(Eventually([&] { return invoker_.inside() == 0; }));
+}
+
+TEST_F(RunWorkerTest, ACancelledRunIsFailedOnlyWhenItsCallHasEnded) {
+  invoker_.Hold(true);
+  invoker_.Linger(true);
+  Start();
+  MakeRun("j.1", 5);
+  ASSERT_TRUE(Eventually([&] { return invoker_.inside() == 1; }));
+  ASSERT_TRUE(AskToEnd("j.1"));
+  worker_->Cancel(store::KeyOf<api::Run>("default", "j.1"));
+  std::this_thread::sleep_for(milliseconds(40));
+  EXPECT_EQ(Get("j.1").status.phase, "Running");
+  EXPECT_EQ(invoker_.inside(), 1);
+  invoker_.Linger(false);
+  ASSERT_TRUE(Reaches("j.1", "Failed"));
+  const auto run = Get("j.1");
+  EXPECT_EQ(run.status.failure->reason, "Cancelled");
+  EXPECT_EQ(run.status.failure->message, "no more");
+  EXPECT_EQ(run.status.attempt, 1);
+  EXPECT_TRUE(run.metadata.annotations.empty());
+  EXPECT_THAT(metrics_.Text(), HasSubstr("sless_runs_total{owner=\"Job\",result=\"Cancelled\"} 1"));
+}
+
+TEST_F(RunWorkerTest, ACancelledRunThatEndedWellStaysSucceeded) {
+  invoker_.Hold(true);
+  Start();
+  MakeRun("j.1");
+  ASSERT_TRUE(Eventually([&] { return invoker_.inside() == 1; }));
+  ASSERT_TRUE(AskToEnd("j.1"));  // its call ends before Cancel reaches it
+  invoker_.Hold(false);
+  ASSERT_TRUE(Reaches("j.1", "Succeeded"));
+  EXPECT_TRUE(Get("j.1").metadata.annotations.empty());
+}
+
+TEST_F(RunWorkerTest, ACancelledRunOfADeadServerGetsNoFurtherAttempt) {
+  MakeRun("j.1", 5, [](api::Run& run) {
+    run.status.phase = "Running";
+    run.status.server = "dead";
+    run.status.attempt = 1;
+    jobs::AskToEnd(run, "no more", {});
+  });
+  Start();
+  ASSERT_TRUE(Reaches("j.1", "Failed"));
+  EXPECT_EQ(Get("j.1").status.failure->reason, "Cancelled");
+  EXPECT_EQ(Get("j.1").status.attempt, 1);
+  EXPECT_TRUE(invoker_.calls().empty());
+}
+
+TEST_F(RunWorkerTest, TheCallsOfADeadServerGetTimeToEnd) {
+  settle_ = milliseconds(300);
+  MakeRun("j.1", 2, [](api::Run& run) {
+    run.status.phase = "Running";
+    run.status.server = "dead";
+    run.status.attempt = 1;
+  });
+  const auto began = clock_.Steady();
+  Start();
+  ASSERT_TRUE(Reaches("j.1", "Succeeded"));
+  EXPECT_GE(clock_.Steady() - began, milliseconds(300));
+  EXPECT_THAT(metrics_.Text(),
+              HasSubstr("sless_runs_total{owner=\"Job\",result=\"Interrupted\"} 1"));
 }
 
 TEST_F(RunWorkerTest, StopEndsCallsAtTheDeadlineAndRecordsThem) {

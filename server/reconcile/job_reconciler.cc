@@ -3,15 +3,10 @@
 #include <algorithm>
 
 #include "server/domain/job_lifecycle.h"
-#include "server/jobs/run_state.h"
 #include "server/store/typed.h"
 
 namespace sless::reconcile {
 namespace {
-
-bool Ended(const api::Run& run) {
-  return run.status.phase == "Succeeded" || run.status.phase == "Failed";
-}
 
 bool Orphaned(const api::Run& run) {
   return run.metadata.annotations.contains(std::string(kOrphanedAnnotation));
@@ -44,9 +39,13 @@ base::Result<Next> JobReconciler::Reconcile(const api::ObjectKey& key) {
 
   std::optional<api::Run> newest;
   if (!runs.empty()) newest = runs.front();
-  const auto decision = domain::DecideJob(job->spec, job->status, newest);
+  auto decision = domain::DecideJob(job->spec, job->status, newest);
   if (decision.cancel_newest && newest) {
-    RETURN_IF_ERROR(Cancel(*newest));
+    std::vector<api::Run> ending{*newest};
+    RETURN_IF_ERROR(EndRuns(deps_.store, deps_.clock, deps_.cancel, ending,
+                            "the job's run_id was set to 0 before the run ended"));
+    newest = ending.empty() ? std::nullopt : std::optional(ending.front());
+    decision = domain::DecideJob(job->spec, job->status, newest);
   }
   if (decision.step == domain::JobStep::kCreateRun) {
     const auto made = store::CreateTyped(deps_.store, domain::MakeJobRun(*job));
@@ -75,17 +74,15 @@ base::Result<Next> JobReconciler::Reconcile(const api::ObjectKey& key) {
   return Next::Done();
 }
 
-base::Status JobReconciler::DeleteRun(const api::Run& run) {
-  const auto gone =
-      deps_.store.Delete(store::KeyOf<api::Run>(run.metadata.ns, run.metadata.name), std::nullopt);
-  return !gone && gone.error().code != base::Code::kNotFound ? gone : base::Ok();
-}
-
-base::Status JobReconciler::Delete(const api::Job& job, const std::vector<api::Run>& runs) {
+base::Status JobReconciler::Delete(const api::Job& job, std::vector<api::Run> runs) {
+  ASSIGN_OR_RETURN(const bool ended, EndRuns(deps_.store, deps_.clock, deps_.cancel, runs,
+                                             "the job was deleted before the run ended"));
+  if (!ended) return base::Ok();  // the end of a run comes back here
   for (const auto& run : runs) {
-    const bool keep = &run == &runs.front() && run.status.phase == "Failed";
+    const bool keep =
+        &run == &runs.front() && run.status.phase == "Failed" && run.status.attempt > 0;
     if (!keep) {
-      RETURN_IF_ERROR(DeleteRun(run));  // a running call ends with its object
+      RETURN_IF_ERROR(DeleteRun(deps_.store, run));
       continue;
     }
     if (Orphaned(run)) continue;
@@ -107,7 +104,7 @@ base::Status JobReconciler::Adopt(const api::Job& job, std::vector<api::Run>& ru
     if (!Orphaned(run)) {
       kept.push_back(std::move(run));
     } else if (run.spec.run_id != job.spec.run_id) {
-      RETURN_IF_ERROR(DeleteRun(run));
+      RETURN_IF_ERROR(DeleteRun(deps_.store, run));
     } else {
       ASSIGN_OR_RETURN(auto adopted,
                        store::Mutate<api::Run>(
@@ -128,26 +125,10 @@ base::Status JobReconciler::Adopt(const api::Job& job, std::vector<api::Run>& ru
   return base::Ok();
 }
 
-base::Status JobReconciler::Cancel(const api::Run& run) {
-  if (Ended(run)) return base::Ok();
-  const auto done =
-      store::Mutate<api::Run>(deps_.store, run.metadata.ns, run.metadata.name, [&](api::Run& now) {
-        if (Ended(now)) return base::Ok();
-        api::Failure failure;
-        failure.reason = "Cancelled";
-        failure.message = "the job's run_id was set to 0 while it ran";
-        jobs::MarkFailed(now, std::move(failure), false, deps_.clock.Now());
-        return base::Ok();
-      });
-  deps_.cancel(store::KeyOf<api::Run>(run.metadata.ns, run.metadata.name));
-  return !done && done.error().code != base::Code::kNotFound ? base::Status(base::Err(done.error()))
-                                                             : base::Ok();
-}
-
 base::Status JobReconciler::Prune(const std::vector<api::Run>& runs) {
   size_t ended = 0;
   for (const auto& run : runs) {
-    if (Ended(run) && ++ended > kKeepRuns) RETURN_IF_ERROR(DeleteRun(run));
+    if (domain::HasEnded(run) && ++ended > kKeepRuns) RETURN_IF_ERROR(DeleteRun(deps_.store, run));
   }
   return base::Ok();
 }
@@ -158,7 +139,8 @@ base::Status JobReconciler::CollectOrphans() {
     const auto it = run.metadata.annotations.find(std::string(kOrphanedAnnotation));
     if (it == run.metadata.annotations.end()) continue;
     const auto since = base::ParseTime(it->second);
-    if (!since || deps_.clock.Now() - *since > kKeepOrphan) RETURN_IF_ERROR(DeleteRun(run));
+    if (!since || deps_.clock.Now() - *since > kKeepOrphan)
+      RETURN_IF_ERROR(DeleteRun(deps_.store, run));
   }
   return base::Ok();
 }

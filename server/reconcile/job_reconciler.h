@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "client/api/job.h"
 #include "client/base/clock.h"
 #include "client/base/log.h"
+#include "server/reconcile/end_runs.h"
 #include "server/reconcile/reconciler.h"
 #include "server/store/object_store.h"
 
@@ -18,8 +18,9 @@ inline constexpr std::string_view kOrphanedAnnotation = "sless.dev/orphaned-at";
 
 /// Makes Run objects for jobs and shows in a job's status how its run goes.
 ///
-/// The failed newest run of a deleted job stays for kKeepOrphan: a job that comes again under the
-/// same name and runId (Terraform replaces a tainted resource) goes on with the next attempt
+/// A job is gone, and a job whose runId is 0 again is Skipped, only when no call of it runs any
+/// more. The failed newest run of a deleted job stays for kKeepOrphan: a job that comes again under
+/// the same name and runId (Terraform replaces a tainted resource) goes on with the next attempt
 /// instead of starting the count anew.
 class JobReconciler final : public Reconciler {
  public:
@@ -30,8 +31,7 @@ class JobReconciler final : public Reconciler {
     store::ObjectStore& store;
     const base::Clock& clock;
     base::Logger& log;
-    std::function<void(const api::ObjectKey& run)>
-        cancel;  ///< ends the call of a run, if it is running
+    CancelRun cancel;
   };
   explicit JobReconciler(Deps deps) : deps_(std::move(deps)) {}
 
@@ -41,11 +41,9 @@ class JobReconciler final : public Reconciler {
   base::Status CollectOrphans();
 
  private:
-  base::Status Delete(const api::Job& job, const std::vector<api::Run>& runs);
-  base::Status DeleteRun(const api::Run& run);
+  base::Status Delete(const api::Job& job, std::vector<api::Run> runs);
   /// Takes over or drops what a deleted job of this name left.
   base::Status Adopt(const api::Job& job, std::vector<api::Run>& runs);
-  base::Status Cancel(const api::Run& run);
   base::Status Prune(const std::vector<api::Run>& runs);
 
   const Deps deps_;

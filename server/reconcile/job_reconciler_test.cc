@@ -118,8 +118,75 @@ TEST_F(JobReconcilerTest, DeletingAJobEndsItsRunningCall) {
   ASSERT_TRUE(Eventually([&] { return world_.invoker.inside() == 1; }));
   world_.Delete<Job>("j");
   ASSERT_TRUE(world_.Gone<Job>("j"));
-  EXPECT_TRUE(Eventually([&] { return world_.invoker.inside() == 0; }));
+  EXPECT_EQ(world_.invoker.inside(), 0);
+}
+
+TEST_F(JobReconcilerTest, AJobIsGoneOnlyWhenItsCallHasEndedAndTheNextOneRunsAfterIt) {
+  world_.invoker.Hold(true);
+  world_.invoker.Linger(true);
+  PutJob(1, [](Job& job) { job.spec.max_retries = 3; });
+  ASSERT_TRUE(Eventually([&] { return world_.invoker.inside() == 1; }));
+  world_.Delete<Job>("j");
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(world_.Get<Job>("j").metadata.name, "j");
+  ASSERT_EQ(Runs().size(), 1u);
+  EXPECT_EQ(Runs()[0].status.phase, "Running");
+  world_.invoker.Linger(false);
+  ASSERT_TRUE(world_.Gone<Job>("j"));
+  EXPECT_EQ(world_.invoker.inside(), 0);
+  EXPECT_EQ(world_.invoker.calls().size(), 1u);
+  world_.invoker.Hold(false);
+  PutJob(1);
+  ASSERT_TRUE(world_.Reaches<Job>("j", "Succeeded"));
+  EXPECT_EQ(world_.Get<Job>("j").status.attempts, 2);
+  EXPECT_EQ(world_.invoker.most_at_once(), 1);
+}
+
+TEST_F(JobReconcilerTest, ADeletionGoesOnAfterARestart) {
+  world_.invoker.Hold(true);
+  world_.invoker.Linger(true);
+  PutJob(1, [](Job& job) { job.spec.max_retries = 3; });
+  ASSERT_TRUE(Eventually([&] { return world_.invoker.inside() == 1; }));
+  world_.Delete<Job>("j");
+  ASSERT_TRUE(
+      Eventually([&] { return !Runs().empty() && !Runs()[0].metadata.annotations.empty(); }));
+  world_.Stop();
+  world_.Start();
+  ASSERT_TRUE(world_.Gone<Job>("j"));
+  EXPECT_EQ(world_.invoker.calls().size(), 1u);
+}
+
+TEST_F(JobReconcilerTest, AJobSetToZeroIsSkippedOnlyWhenItsCallHasEnded) {
+  world_.invoker.Hold(true);
+  world_.invoker.Linger(true);
+  PutJob(1, [](Job& job) { job.spec.max_retries = 3; });
+  ASSERT_TRUE(Eventually([&] { return world_.invoker.inside() == 1; }));
+  PutJob(0);
+  ASSERT_TRUE(world_.Reaches<Job>("j", "Running"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(world_.Get<Job>("j").status.phase, "Running");
+  PutJob(2);  // waits for the end of the one before
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(world_.invoker.calls().size(), 1u);
+  PutJob(0);
+  world_.invoker.Linger(false);
+  ASSERT_TRUE(world_.Reaches<Job>("j", "Skipped"));
+  EXPECT_EQ(world_.invoker.inside(), 0);
+  ASSERT_EQ(Runs().size(), 1u);
+  EXPECT_EQ(Runs()[0].status.failure->reason, "Cancelled");
+}
+
+TEST_F(JobReconcilerTest, ARunThatHasNotBegunEndsAtOnce) {
+  world_.builder.Hold(true);
+  world_.PutFunction("slow", [](Function& f) { f.spec.source.hash = "sha256:bbbb"; });
+  PutJob(1, [](Job& job) { job.spec.function = "slow"; });
+  ASSERT_TRUE(Eventually([&] { return Runs().size() == 1; }));
+  PutJob(0, [](Job& job) { job.spec.function = "slow"; });
+  ASSERT_TRUE(world_.Reaches<Job>("j", "Skipped"));
+  world_.Delete<Job>("j");
+  ASSERT_TRUE(world_.Gone<Job>("j"));
   EXPECT_TRUE(Runs().empty());
+  world_.builder.Hold(false);
 }
 
 TEST_F(JobReconcilerTest, AMissingFunctionFailsTheJob) {

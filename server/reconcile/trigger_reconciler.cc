@@ -12,6 +12,8 @@ namespace {
 // How soon to look again whether the function's route has the trigger; the function itself calls
 // back sooner.
 constexpr std::chrono::milliseconds kRoutePoll{200};
+// How soon to look again whether the runs of a deleted trigger have ended.
+constexpr std::chrono::milliseconds kRunPoll{100};
 
 gateway::HttpRoute RouteOf(const api::Trigger& trigger) {
   return {trigger.metadata.name, trigger.spec.enabled, trigger.spec.http.value_or(api::HttpSpec{})};
@@ -34,8 +36,8 @@ base::Result<Next> TriggerReconciler::Reconcile(const api::ObjectKey& key) {
       TellFunction(key, spec.function);
       return Next::After(kRoutePoll);
     }
-    RETURN_IF_ERROR(Delete(trigger));
-    return Gone(key);
+    ASSIGN_OR_RETURN(const bool ended, Delete(trigger));
+    return ended ? Gone(key) : Next::After(kRunPoll);
   }
 
   api::TriggerStatus status = trigger.status;
@@ -101,17 +103,17 @@ base::Result<Next> TriggerReconciler::Gone(const api::ObjectKey& key) {
   return Next::Done();
 }
 
-base::Status TriggerReconciler::Delete(const api::Trigger& trigger) {
+base::Result<bool> TriggerReconciler::Delete(const api::Trigger& trigger) {
   const auto& [ns, name] = std::pair(trigger.metadata.ns, trigger.metadata.name);
-  ASSIGN_OR_RETURN(const auto runs, store::ListTyped<api::Run>(deps_.store, ns, name + "."));
-  for (const auto& run : runs) {
-    if (run.spec.owner_kind != api::kKindTrigger) continue;
-    const auto gone =
-        deps_.store.Delete(store::KeyOf<api::Run>(ns, run.metadata.name), std::nullopt);
-    if (!gone && gone.error().code != base::Code::kNotFound) return gone;
-  }
+  ASSIGN_OR_RETURN(auto runs, store::ListTyped<api::Run>(deps_.store, ns, name + "."));
+  std::erase_if(runs, [](const auto& run) { return run.spec.owner_kind != api::kKindTrigger; });
+  ASSIGN_OR_RETURN(const bool ended, EndRuns(deps_.store, deps_.clock, deps_.cancel, runs,
+                                             "the trigger was deleted before the run ended"));
+  if (!ended) return false;
+  for (const auto& run : runs) RETURN_IF_ERROR(DeleteRun(deps_.store, run));
   const auto gone = deps_.store.Delete(store::KeyOf<api::Trigger>(ns, name), std::nullopt);
-  return !gone && gone.error().code != base::Code::kNotFound ? gone : base::Ok();
+  if (!gone && gone.error().code != base::Code::kNotFound) return base::Err(gone.error());
+  return true;
 }
 
 void TriggerReconciler::TellFunction(const api::ObjectKey& key, const std::string& function) {

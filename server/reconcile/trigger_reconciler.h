@@ -9,6 +9,7 @@
 #include "client/base/guarded.h"
 #include "client/base/log.h"
 #include "server/gateway/serving.h"
+#include "server/reconcile/end_runs.h"
 #include "server/reconcile/reconciler.h"
 #include "server/store/object_store.h"
 #include "server/trigger/cron_scheduler.h"
@@ -16,7 +17,8 @@
 namespace sless::reconcile {
 
 /// Brings triggers to what their spec wants: an http trigger is a part of its function's route, a
-/// cron trigger an entry of the scheduler.
+/// cron trigger an entry of the scheduler. A cron trigger is gone only when no call of it runs any
+/// more.
 class TriggerReconciler final : public Reconciler {
  public:
   struct Deps {
@@ -29,6 +31,7 @@ class TriggerReconciler final : public Reconciler {
     std::function<bool(const std::string& ns, const std::string& function,
                        const gateway::HttpRoute& route)>
         routed;
+    CancelRun cancel;
     std::string external_url;  ///< without a final '/'
   };
   explicit TriggerReconciler(Deps deps) : deps_(std::move(deps)) {}
@@ -37,7 +40,8 @@ class TriggerReconciler final : public Reconciler {
 
  private:
   base::Result<Next> Gone(const api::ObjectKey& key);
-  base::Status Delete(const api::Trigger& trigger);
+  /// False: its calls have not ended.
+  base::Result<bool> Delete(const api::Trigger& trigger);
   /// Tells the function of this trigger, and the one that it had before, to look at their triggers.
   void TellFunction(const api::ObjectKey& key, const std::string& function);
   base::Result<Next> Write(const api::Trigger& trigger, api::TriggerStatus status, Next next);

@@ -134,5 +134,27 @@ TEST_F(TriggerReconcilerTest, DeletingACronTriggerTakesItsRuns) {
   EXPECT_TRUE(world_.Gone<api::Run>("tick.60.cron"));
 }
 
+TEST_F(TriggerReconcilerTest, ACronTriggerIsGoneOnlyWhenItsCallHasEnded) {
+  world_.PutFunction("f");
+  PutCron("tick");
+  ASSERT_TRUE(world_.Reaches<Trigger>("tick", "Ready"));
+  world_.invoker.Hold(true);
+  world_.invoker.Linger(true);
+  api::Run run;
+  run.metadata.ns = "default";
+  run.metadata.name = "tick.60.cron";
+  run.spec = {.owner_kind = "Trigger", .owner = "tick", .function = "f", .run_id = 60};
+  ASSERT_THAT(store::CreateTyped(*world_.store, run), base::IsOk());
+  ASSERT_TRUE(Eventually([&] { return world_.invoker.inside() == 1; }));
+  world_.Delete<Trigger>("tick");
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(world_.Get<Trigger>("tick").metadata.name, "tick");
+  EXPECT_EQ(world_.Get<api::Run>("tick.60.cron").status.phase, "Running");
+  world_.invoker.Linger(false);
+  ASSERT_TRUE(world_.Gone<Trigger>("tick"));
+  EXPECT_EQ(world_.invoker.inside(), 0);
+  EXPECT_TRUE(world_.Gone<api::Run>("tick.60.cron"));
+}
+
 }  // namespace
 }  // namespace sless::reconcile

@@ -212,6 +212,43 @@ export async function handle(event) {
   EXPECT_EQ(good.log_tail.size(), 1u);
 }
 
+TEST_F(EngineTest, NodeRefusesWhatJsonWouldLose) {
+  Node(R"(
+const make = {
+  buffer: () => ({ body: Buffer.from([1, 2, 3]) }),
+  promise: () => ({ a: (async () => 1)() }),
+  generator: () => (function* () { yield 1; })(),
+  later: () => [(async function* () { yield 1; })()],
+  error: () => new TypeError('lost'),
+  regexp: () => /x/,
+  weak: () => new WeakMap(),
+  map: () => new Map(),
+  date: () => new Date(0),
+  own: () => ({ toJSON: () => 'own' }),
+  evaluated: () => eval('(() => { throw new Error("in eval"); })()'),
+};
+export const handle = async (event) => make[event]();
+)");
+  struct Case {
+    const char* event;
+    const char* want;
+  };
+  for (const Case& c :
+       {Case{"buffer", "bytes (Buffer) at result.body"}, Case{"promise", "Promise at result.a"},
+        Case{"generator", "generator at result"}, Case{"later", "generator at result[0]"},
+        Case{"error", "TypeError at result"}, Case{"regexp", "RegExp at result"},
+        Case{"weak", "WeakMap at result"}, Case{"map", "Map at result"}}) {
+    const Outcome outcome = Call(c.event, "\"" + std::string(c.event) + "\"");
+    ASSERT_EQ(Reason(outcome), "HandlerError") << c.event;
+    EXPECT_THAT(outcome.error->message, HasSubstr(c.want));
+  }
+  EXPECT_EQ(Call("d", R"("date")").result_json, R"("1970-01-01T00:00:00.000Z")");
+  EXPECT_EQ(Call("o", R"("own")").result_json, R"("own")");
+  const Outcome evaluated = Call("e", R"("evaluated")");
+  EXPECT_EQ(evaluated.error->source.file, "handler.mjs");
+  EXPECT_EQ(evaluated.error->source.line, 13);
+}
+
 TEST_F(EngineTest, ATimeoutIsAnsweredInTimeAndTheReplicaGoesOn) {
   options_.timeout = milliseconds(300);
   Python("import time\ndef handle(event):\n  if event == 'slow': time.sleep(60)\n  return event\n");
@@ -330,7 +367,7 @@ TEST_F(EngineTest, AReplicaGoesOnWhereAStuckCallEndsBeforeTheOthers) {
 TEST_F(EngineTest, CallsThatWaitForAProcessThatIsNotReplacedInTimeAreSentElsewhere) {
   options_.timeout = milliseconds(3000);
   options_.concurrency = 2;
-  options_.slot_wait = milliseconds(200);
+  options_.replace_wait = milliseconds(200);
   Python(
       "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return "
       "event\n");
@@ -383,6 +420,24 @@ TEST_F(EngineTest, AsyncCallsRunAtOnceWithTheirOwnLogs) {
                 ElementsAre("begin " + std::to_string(i), "end " + std::to_string(i)));
   }
   EXPECT_LT(clock_.Steady() - begin, seconds(3));
+}
+
+// "Ended" must be true for a run that is tried again under the same number.
+TEST_F(EngineTest, ACallThatAwaitsItsEndIsAnsweredOnlyThen) {
+  options_.concurrency = 2;
+  Python(
+      "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return "
+      "event\n");
+  std::stop_source gone;
+  engine_->Submit({"slow", "job", "60", gone.get_token(), answers_.For("slow"), true});
+  engine_->Submit({"other", "job", "1.5", {}, answers_.For("other"), true});
+  UntilLog("begin 60");
+  UntilLog("begin 1.5");
+  gone.request_stop();
+  EXPECT_EQ(Reason(answers_.Get("other")), "OK");
+  EXPECT_FALSE(answers_.Has("slow")) << "its process lives on for the other call";
+  EXPECT_EQ(Reason(answers_.Get("slow")), "Timeout");
+  EXPECT_EQ(Reason(Call("after", "0.01")), "OK");
 }
 
 TEST_F(EngineTest, ACallerThatLeavesEndsItsCall) {

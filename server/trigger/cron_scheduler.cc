@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "client/api/job.h"
+#include "server/domain/job_lifecycle.h"
 #include "server/store/typed.h"
 
 namespace sless::trigger {
@@ -29,10 +30,6 @@ int64_t Unix(base::TimePoint time) {
 
 std::string RunName(const std::string& trigger, base::TimePoint planned) {
   return fmt::format("{}.{}.cron", trigger, Unix(planned));
-}
-
-bool Ended(const api::Run& run) {
-  return run.status.phase == "Succeeded" || run.status.phase == "Failed";
 }
 
 }  // namespace
@@ -193,8 +190,8 @@ base::Status CronScheduler::Carry(const api::ObjectKey& key, const Entry& entry,
     return std::any_of(runs.begin(), runs.end(),
                        [&](const auto& run) { return run.spec.run_id == Unix(time); });
   };
-  size_t active = static_cast<size_t>(
-      std::count_if(runs.begin(), runs.end(), [](const auto& run) { return !Ended(run); }));
+  size_t active = static_cast<size_t>(std::count_if(
+      runs.begin(), runs.end(), [](const auto& run) { return !domain::HasEnded(run); }));
   int64_t skipped = 0, fired = 0;
   for (const auto time : plan.left_out) skipped += exists(time) ? 0 : 1;
 
@@ -257,7 +254,7 @@ base::Status CronScheduler::Carry(const api::ObjectKey& key, const Entry& entry,
 }
 
 base::Status CronScheduler::Prune(const api::ObjectKey& key, std::vector<api::Run> runs) {
-  std::erase_if(runs, [](const api::Run& run) { return !Ended(run); });
+  std::erase_if(runs, [](const api::Run& run) { return !domain::HasEnded(run); });
   std::sort(runs.begin(), runs.end(),
             [](const auto& a, const auto& b) { return a.spec.run_id > b.spec.run_id; });
   for (size_t i = kKeepRuns; i < runs.size(); ++i) {

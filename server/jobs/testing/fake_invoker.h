@@ -26,6 +26,12 @@ class FakeInvoker final : public gateway::Invoker {
     hold_ = on;
     changed_.notify_all();
   }
+  /// While on, calls that are cancelled stay inside, as handlers do that are slow to end.
+  void Linger(bool on) {
+    std::lock_guard lock(mutex_);
+    linger_ = on;
+    changed_.notify_all();
+  }
   std::vector<gateway::EventCall> calls() const {
     std::lock_guard lock(mutex_);
     return calls_;
@@ -46,10 +52,14 @@ class FakeInvoker final : public gateway::Invoker {
     calls_.push_back(call);
     ++inside_;
     most_ = std::max(most_, ++by_event_[call.event_json]);
-    changed_.wait(lock, stop, [&] { return !hold_; });
+    const auto cancelled = [&] { return call.cancel.stop_requested() && !linger_; };
+    while (hold_ && !stop.stop_requested() && !cancelled()) {
+      changed_.wait_for(lock, std::chrono::milliseconds(2));  // two tokens may wake it
+    }
     --inside_;
     --by_event_[call.event_json];
-    if (stop.stop_requested()) return base::Err(base::Code::kCancelled, "stopped");
+    if (stop.stop_requested() || call.cancel.stop_requested())
+      return base::Err(base::Code::kCancelled, "stopped");
     const auto answer = answer_;
     lock.unlock();
     if (answer) return answer(call);
@@ -60,7 +70,7 @@ class FakeInvoker final : public gateway::Invoker {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   Answer answer_;
-  bool hold_ = false;
+  bool hold_ = false, linger_ = false;
   std::vector<gateway::EventCall> calls_;
   std::map<std::string, int> by_event_;
   int inside_ = 0;

@@ -56,17 +56,17 @@ class World {
         options);
     scheduler = std::make_unique<trigger::CronScheduler>(
         trigger::CronScheduler::Deps{*store, clock, log, metrics});
-    triggers = std::make_unique<TriggerReconciler>(
-        TriggerReconciler::Deps{*store, *scheduler, clock, log, enqueue,
-                                [this](const auto& ns, const auto& name, const auto& route) {
-                                  return functions->Routed(ns, name, route);
-                                },
-                                "http://sless.test"});
+    triggers = std::make_unique<TriggerReconciler>(TriggerReconciler::Deps{
+        *store, *scheduler, clock, log, enqueue,
+        [this](const auto& ns, const auto& name, const auto& route) {
+          return functions->Routed(ns, name, route);
+        },
+        [this](const auto& run) { worker->Cancel(run); }, "http://sless.test"});
     worker = std::make_unique<jobs::RunWorker>(
         jobs::RunWorker::Deps{*store, invoker, clock, log, metrics},
         jobs::RunWorker::Options{8, base::RandomHex(8), std::chrono::seconds(60),
                                  std::chrono::milliseconds(1), std::chrono::milliseconds(20),
-                                 std::chrono::milliseconds(20)});
+                                 std::chrono::milliseconds(20), std::chrono::milliseconds(1)});
     jobs = std::make_unique<JobReconciler>(
         JobReconciler::Deps{*store, clock, log, [this](const auto& run) { worker->Cancel(run); }});
     builds->OnDone([this](const auto& ns, const auto& name) {
