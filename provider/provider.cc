@@ -133,11 +133,22 @@ int64_t NumberOr(const Value& config, std::string_view name, int64_t fallback) {
 }
 
 void CheckCaFile(const std::string& path, framework::Diagnostics& diagnostics) {
-  if (path.empty() || std::ifstream(path).good()) return;
-  diagnostics.AddError(Path("ca_file"), "Cannot read ca_file",
-                       fmt::format("The file \"{}\" is not there or cannot be read. A relative "
-                                   "path starts where terraform runs.",
-                                   path));
+  if (path.empty()) return;
+  std::ifstream file(path);
+  if (!file.good()) {
+    diagnostics.AddError(Path("ca_file"), "Cannot read ca_file",
+                         fmt::format("The file \"{}\" is not there or cannot be read. A relative "
+                                     "path starts where terraform runs.",
+                                     path));
+    return;
+  }
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("-----BEGIN ") && line.find("CERTIFICATE-----") != line.npos) return;
+  }
+  diagnostics.AddError(
+      Path("ca_file"), "Invalid ca_file",
+      fmt::format("The file \"{}\" holds no certificate in PEM form (-----BEGIN CERTIFICATE-----).",
+                  path));
 }
 
 void SlessProvider::Configure(const framework::ConfigureRequest& request,
@@ -183,10 +194,12 @@ void SlessProvider::Configure(const framework::ConfigureRequest& request,
   if (known) {
     auto made = connect_(std::move(options));
     if (!made) {
+      const bool token = made.error().field == "/token";
       diagnostics.AddError(
-          Path("endpoint"), "Invalid endpoint",
-          fmt::format("{}. The endpoint comes from the attribute endpoint or from SLESS_ENDPOINT.",
-                      made.error().message));
+          Path(token ? "token" : "endpoint"), token ? "Invalid token" : "Invalid endpoint",
+          fmt::format("{}. The {} comes from the attribute {} or from {}.", made.error().message,
+                      token ? "token" : "endpoint", token ? "token" : "endpoint",
+                      token ? "SLESS_TOKEN" : "SLESS_ENDPOINT"));
       return;
     }
     backend = std::move(*made);

@@ -102,16 +102,21 @@ TEST(ProviderConfigure, WrongValues) {
                        "SLESS_NAMESPACE"));
   EXPECT_TRUE(HasError(Configure(kFull, R"({"ca_file":"/no/such/file.pem"})").diagnostics,
                        "ca_file", "/no/such/file.pem"));
-  // A real client refuses what is no URL, also from the environment where no validator sees it.
+  EXPECT_TRUE(HasError(Configure(kFull, R"({"ca_file":"/proc/version"})").diagnostics, "ca_file",
+                       "no certificate in PEM form"));
+  // A real client refuses them, also from the environment where no validator sees them.
   base::NullLogger log;
   base::SystemClock clock;
-  framework::ConfigureResponse response;
-  const auto provider = MakeProvider({"nonsense", "secret-token", ""});
-  const auto config = cty::NullObject(framework::ImpliedType(provider->Schema()));
-  provider->Configure({{}, log, clock, "", config, {}}, response);
-  EXPECT_TRUE(HasError(response.diagnostics, "endpoint", "SLESS_ENDPOINT"))
-      << response.diagnostics.ToString();
-  EXPECT_EQ(response.diagnostics.ToString().find("secret-token"), std::string::npos);
+  const auto refuses = [&](Environment environment, const char* path, const char* variable) {
+    framework::ConfigureResponse response;
+    const auto provider = MakeProvider(std::move(environment));
+    const auto config = cty::NullObject(framework::ImpliedType(provider->Schema()));
+    provider->Configure({{}, log, clock, "", config, {}}, response);
+    EXPECT_TRUE(HasError(response.diagnostics, path, variable)) << response.diagnostics.ToString();
+    EXPECT_EQ(response.diagnostics.ToString().find("secret-token"), std::string::npos);
+  };
+  refuses({"nonsense", "secret-token", ""}, "endpoint", "SLESS_ENDPOINT");
+  refuses({"http://a", "secret-token\n", ""}, "token", "SLESS_TOKEN");
 }
 
 TEST(ProviderValidate, Table) {

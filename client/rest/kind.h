@@ -28,6 +28,6 @@ template <class T>
 base::Result<T> WaitReady(const Caller& caller, const Name& name, int64_t generation,
                           const Call& call);
 template <class T>
-base::Status WaitGone(const Caller& caller, const Name& name, const Call& call);
+base::Status WaitGone(const Caller& caller, const T& seen, const Call& call);
 
 }  // namespace sless::rest

@@ -222,9 +222,8 @@ TEST_F(Client, LostAnswerOfAReplaceAndADelete) {
   server_.On("GET", kPath, {Holding(MakeFunction())});
   EXPECT_THAT(client_->Put(MakeFunction(), PutMode::kReplace), IsOk());
   server_.On("DELETE", kPath, {Answer(200, "", End::kNoAnswer), Refusal(Code::kNotFound, "gone")});
-  EXPECT_THAT(client_->Delete<Function>({"default", "f"}), IsOk());
-  EXPECT_THAT(client_->Delete<Function>({"default", "f"}),
-              IsError(Code::kNotFound, HasSubstr("gone")));
+  EXPECT_THAT(client_->Delete(MakeFunction()), IsOk());
+  EXPECT_THAT(client_->Delete(MakeFunction()), IsError(Code::kNotFound, HasSubstr("gone")));
 }
 
 TEST_F(Client, CreateTakesOverWhatWasInterrupted) {
@@ -360,11 +359,11 @@ TEST_F(Client, WaitGone) {
   auto again = MakeFunction();
   again.metadata.uid = "u2";
   server_.On("GET", kPath, {Holding(MakeFunction()), Refusal(Code::kNotFound, "gone")});
-  EXPECT_THAT(client_->WaitGone<Function>({"default", "f"}, Within(5000)), IsOk());
+  EXPECT_THAT(client_->WaitGone(MakeFunction(), Within(5000)), IsOk());
   server_.On("GET", kPath, {Holding(MakeFunction()), Holding(again)});
-  EXPECT_THAT(client_->WaitGone<Function>({"default", "f"}, Within(5000)), IsOk());
+  EXPECT_THAT(client_->WaitGone(MakeFunction(), Within(5000)), IsOk());
   server_.On("GET", kPath, {Holding(MakeFunction())});
-  EXPECT_THAT(client_->WaitGone<Function>({"default", "f"}, Within(300)),
+  EXPECT_THAT(client_->WaitGone(MakeFunction(), Within(300)),
               IsError(Code::kDeadlineExceeded, HasSubstr("deletion of Function")));
 }
 

@@ -75,7 +75,9 @@ Result<std::unique_ptr<Caller>> MakeCaller(ClientOptions options, transport::Tra
   if (options.token.Reveal().find_first_of(std::string_view("\r\n \0", 4)) != std::string::npos) {
     return base::Err(
         Code::kInvalidArgument,
-        "the token has a space, a line break or a NUL; is the file's last line break in it?");
+        "the token has a space, a line break or a NUL; is the file's last line break in it "
+        "(trimspace() takes it away)?",
+        "/token");
   }
   std::unique_ptr<transport::Transport> owned;
   if (given == nullptr) {
@@ -173,10 +175,11 @@ Result<T> SlessClient::Patch(const Name& name, const std::string& merge_patch, c
 }
 
 template <class T>
-base::Status SlessClient::Delete(const Name& name, const Call& call) {
+base::Status SlessClient::Delete(const T& seen, const Call& call) {
+  ApiRequest request{.method = "DELETE", .path = PathOf<T>({seen.metadata.ns, seen.metadata.name})};
+  request.headers.Set("If-Match", "\"" + seen.metadata.resource_version + "\"");
   bool repeated = false;
-  const auto answer =
-      impl_->caller->Send({.method = "DELETE", .path = PathOf<T>(name)}, call, &repeated);
+  const auto answer = impl_->caller->Send(request, call, &repeated);
   if (!answer && repeated && answer.error().code == Code::kNotFound) return base::Ok();
   if (!answer) return base::Err(answer.error());
   return base::Ok();
@@ -197,7 +200,7 @@ Result<T> SlessClient::Create(T object, const Call& call) {
     if (!there && there.error().code == Code::kNotFound) continue;  // deleted since
     if (!there) return there;
     if (!there->metadata.deletion_requested_at.empty()) {
-      RETURN_IF_ERROR(WaitGone<T>(name, call));
+      RETURN_IF_ERROR(WaitGone(*there, call));
       continue;
     }
     const auto& notes = there->metadata.annotations;
@@ -237,8 +240,8 @@ Result<T> SlessClient::WaitReady(const Name& name, int64_t generation, const Cal
 }
 
 template <class T>
-base::Status SlessClient::WaitGone(const Name& name, const Call& call) {
-  return rest::WaitGone<T>(*impl_->caller, name, call);
+base::Status SlessClient::WaitGone(const T& seen, const Call& call) {
+  return rest::WaitGone(*impl_->caller, seen, call);
 }
 
 Result<bool> SlessClient::HasCode(const std::string& ns, const std::string& hash,
@@ -319,8 +322,8 @@ Result<ServerInfo> SlessClient::Info(const Call& call) {
   template Result<std::vector<T>> SlessClient::List<T>(const std::string&, const Call&);  \
   template Result<T> SlessClient::Put<T>(const T&, PutMode, const Call&);                 \
   template Result<T> SlessClient::Patch<T>(const Name&, const std::string&, const Call&); \
-  template base::Status SlessClient::Delete<T>(const Name&, const Call&);                 \
-  template base::Status SlessClient::WaitGone<T>(const Name&, const Call&);               \
+  template base::Status SlessClient::Delete<T>(const T&, const Call&);                    \
+  template base::Status SlessClient::WaitGone<T>(const T&, const Call&);                  \
   template Result<T> SlessClient::WaitReady<T>(const Name&, int64_t, const Call&);        \
   template Result<T> SlessClient::Create<T>(T, const Call&);                              \
   template Result<T> SlessClient::FinishCreate<T>(const Name&, const Call&)

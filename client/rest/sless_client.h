@@ -90,14 +90,15 @@ class SlessClient {
   /// JSON merge patch (RFC 7396).
   template <class T>
   base::Result<T> Patch(const Name& name, const std::string& merge_patch, const Call& call = {});
-  /// Asks for the deletion; kNotFound if there is none (unless an answer to the same call was
-  /// lost).
+  /// Asks for the deletion of what a Get gave: kAborted where it was changed since, kNotFound if it
+  /// is gone (unless an answer to the same call was lost).
   template <class T>
-  base::Status Delete(const Name& name, const Call& call = {});
+  base::Status Delete(const T& seen, const Call& call = {});
 
-  /// Waits until the object is gone; a deadline gives kDeadlineExceeded.
+  /// Waits until this object is gone, by its uid: another one of its name may be there then. A
+  /// deadline gives kDeadlineExceeded.
   template <class T>
-  base::Status WaitGone(const Name& name, const Call& call);
+  base::Status WaitGone(const T& seen, const Call& call);
   /// Waits until status.observedGeneration ≥ generation and the phase is final (Function: Ready,
   /// Failed; Trigger: Ready, Disabled, Failed; Job: Succeeded, Failed, Skipped) and returns the
   /// object, Failed too. Errors: kDeadlineExceeded names the phase that it stood in; kNotFound if

@@ -118,9 +118,9 @@ Result<T> WaitReady(const Caller& caller, const Name& name, int64_t generation, 
 }
 
 template <class T>
-base::Status WaitGone(const Caller& caller, const Name& name, const Call& call) {
+base::Status WaitGone(const Caller& caller, const T& seen, const Call& call) {
   Poller poller(caller, call);
-  std::string uid;
+  const Name name{seen.metadata.ns, seen.metadata.name};
   const auto path = PathOf<T>(name) + "?wait=gone";
   do {
     const auto body = poller.Poll(path);
@@ -129,8 +129,7 @@ base::Status WaitGone(const Caller& caller, const Name& name, const Call& call) 
     if (!body) return base::Err(body.error());
     if (!*body) continue;
     ASSIGN_OR_RETURN(const auto object, ReadObject<T>(**body));
-    if (!uid.empty() && object.metadata.uid != uid) return base::Ok();  // a new one of that name
-    uid = object.metadata.uid;
+    if (object.metadata.uid != seen.metadata.uid) return base::Ok();  // a new one of that name
   } while (poller.Rest() && poller.TimeLeft());
   return caller.TimeIsUp(
       call, fmt::format("waiting for the deletion of {} {}/{}", KindOf<T>(), name.ns, name.name));
@@ -139,8 +138,8 @@ base::Status WaitGone(const Caller& caller, const Name& name, const Call& call) 
 template Result<api::Function> WaitReady(const Caller&, const Name&, int64_t, const Call&);
 template Result<api::Trigger> WaitReady(const Caller&, const Name&, int64_t, const Call&);
 template Result<api::Job> WaitReady(const Caller&, const Name&, int64_t, const Call&);
-template base::Status WaitGone<api::Function>(const Caller&, const Name&, const Call&);
-template base::Status WaitGone<api::Trigger>(const Caller&, const Name&, const Call&);
-template base::Status WaitGone<api::Job>(const Caller&, const Name&, const Call&);
+template base::Status WaitGone(const Caller&, const api::Function&, const Call&);
+template base::Status WaitGone(const Caller&, const api::Trigger&, const Call&);
+template base::Status WaitGone(const Caller&, const api::Job&, const Call&);
 
 }  // namespace sless::rest

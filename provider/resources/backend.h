@@ -18,12 +18,12 @@ class Objects {
   virtual ~Objects() = default;
   virtual base::Result<T> Get(const rest::Name& name, const rest::Call& call) = 0;
   virtual base::Result<T> Put(const T& object, rest::PutMode mode, const rest::Call& call) = 0;
-  virtual base::Status Delete(const rest::Name& name, const rest::Call& call) = 0;
+  virtual base::Status Delete(const T& seen, const rest::Call& call) = 0;
   virtual base::Result<T> Create(T object, const rest::Call& call) = 0;
   virtual base::Result<T> FinishCreate(const rest::Name& name, const rest::Call& call) = 0;
   virtual base::Result<T> WaitReady(const rest::Name& name, int64_t generation,
                                     const rest::Call& call) = 0;
-  virtual base::Status WaitGone(const rest::Name& name, const rest::Call& call) = 0;
+  virtual base::Status WaitGone(const T& seen, const rest::Call& call) = 0;
 };
 
 /// Thread safety: all methods may be called at the same time from any thread.

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "client/api/rules.h"
 #include "client/base/strings.h"
 #include "provider/framework/defaults.h"
 #include "provider/framework/plan_modifiers.h"
@@ -54,6 +55,12 @@ Attribute WordAttribute(std::string name, const api::Doc& doc, std::string defau
   if (!default_value.empty()) options.default_value = framework::Str(default_value);
   options.validators = {framework::OneOf(base::Split(doc.values, '|'))};
   return {std::move(name), framework::String(), std::move(options)};
+}
+
+framework::Validator TextUpTo(size_t max_bytes) {
+  return framework::StringRule(
+      fmt::format("value must have at most {} bytes", max_bytes),
+      [max_bytes](const std::string& text) { return api::TextProblem(text, max_bytes); });
 }
 
 std::vector<Attribute> IdentityAttributes(const std::string& kind) {

@@ -29,6 +29,9 @@ framework::Attribute IntAttribute(std::string name, const api::Doc& doc, int64_t
 framework::Attribute WordAttribute(std::string name, const api::Doc& doc, std::string default_value,
                                    std::string description);
 
+/// Text of at most `max_bytes`, without NUL.
+framework::Validator TextUpTo(size_t max_bytes);
+
 /// The attributes id, namespace and name; `kind` as in "function".
 std::vector<framework::Attribute> IdentityAttributes(const std::string& kind);
 /// The attribute `function` of triggers and jobs.
@@ -115,21 +118,24 @@ void KeepOwner(framework::PrivateData& data, const api::Metadata& metadata);
 bool IsOwned(const std::string& owner, const api::Metadata& metadata, const std::string& what,
              framework::Diagnostics& diagnostics);
 
-/// Asks for the deletion and waits until the object is gone; one that is gone already is success,
-/// and so is one that another create has taken over.
+/// Deletes the object and waits until it is gone; one that is gone already is success, and so is
+/// one that another create has taken over, also in the very moment of the deletion.
 template <class T>
 base::Status Remove(Objects<T>& objects, std::string_view kind, const rest::Name& name,
                     const rest::Call& call, framework::StateResponse& response) {
-  if (const auto owner = response.private_data.Get(kOwnerKey)) {
+  const auto owner = response.private_data.Get(kOwnerKey);
+  for (int attempt = 1;; ++attempt) {
     const auto there = objects.Get(name, call);
     if (!there)
       return there.error().code == base::Code::kNotFound ? base::Ok() : base::Err(there.error());
-    if (!IsOwned(*owner, there->metadata, Describe(kind, name), response.diagnostics))
+    if (owner && !IsOwned(*owner, there->metadata, Describe(kind, name), response.diagnostics))
       return base::Ok();
+    const auto asked = objects.Delete(*there, call);
+    if (asked) return objects.WaitGone(*there, call);
+    if (asked.error().code == base::Code::kNotFound) return base::Ok();
+    // Its status may have been written meanwhile, or a create took it over: look again.
+    if (asked.error().code != base::Code::kAborted || attempt == 20) return asked;
   }
-  const auto asked = objects.Delete(name, call);
-  if (!asked && asked.error().code != base::Code::kNotFound) return asked;
-  return objects.WaitGone(name, call);
 }
 
 /// Reads an object for a refresh. Null object: it is gone, or going and gone within a minute.
@@ -137,12 +143,13 @@ template <class T>
 base::Result<std::optional<T>> Fetch(Objects<T>& objects, const rest::Name& name,
                                      const framework::Context& context) {
   const rest::Call call{context.DeadlineIn(std::chrono::seconds(60)), context.stop};
-  auto object = objects.Get(name, call);
-  if (!object && object.error().code == base::Code::kNotFound) return std::optional<T>();
-  if (!object) return base::Err(object.error());
-  if (object->metadata.deletion_requested_at.empty()) return std::optional<T>(std::move(*object));
-  RETURN_IF_ERROR(objects.WaitGone(name, call));
-  return std::optional<T>();
+  while (true) {
+    auto object = objects.Get(name, call);
+    if (!object && object.error().code == base::Code::kNotFound) return std::optional<T>();
+    if (!object) return base::Err(object.error());
+    if (object->metadata.deletion_requested_at.empty()) return std::optional<T>(std::move(*object));
+    RETURN_IF_ERROR(objects.WaitGone(*object, call));  // then there may be a new one of its name
+  }
 }
 
 }  // namespace sless::resources

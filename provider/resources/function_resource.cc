@@ -93,9 +93,12 @@ void FailWait(Change& change, const base::Error& error, std::string_view verb,
   auto told = error;
   if (error.code == base::Code::kDeadlineExceeded) {
     told.message += fmt::format(
-        "\n\nThe server goes on with it; the next apply waits for it again. The timeouts block of "
-        "the resource sets how long to wait (here {} "
-        "s at most, by default build_timeout_sec + 60 s and at least 120 s).",
+        "\n\nThe server goes on with it; {}. The timeouts block of the resource sets how long to "
+        "wait (here {} s at most, by default build_timeout_sec + 60 s and at least 120 s).",
+        verb == "create"
+            ? "the next apply makes the function anew, or waits for this one where `terraform "
+              "untaint` was called before"
+            : "the next apply waits for it again",
         std::chrono::duration_cast<seconds>(
             framework::TimeoutOf(change.request.plan, verb == "create" ? "create" : "update",
                                  DefaultTimeout(change.request.plan)))

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
+#include "client/api/rules.h"
 #include "client/base/strings.h"
-#include "client/source/entrypoint.h"
 #include "provider/framework/defaults.h"
 #include "provider/framework/timeouts.h"
 #include "provider/framework/validators.h"
@@ -18,56 +18,17 @@ using framework::Attribute;
 
 namespace {
 
-constexpr size_t kMaxEnvironmentBytes = 128 * 1024;
-constexpr size_t kMaxLabels = 64;
-
 api::Doc Doc(std::string_view field) { return DocOf<api::FunctionSpec>(field); }
-
-framework::Validator EntrypointText() {
-  return framework::StringRule("", [](const std::string& text) -> std::string {
-    const auto parsed = source::ParseEntrypoint(text);
-    return parsed ? "" : "is no entrypoint: " + parsed.error().message;
-  });
-}
-
-framework::Validator EnvironmentName() {
-  return framework::StringRule(
-      "letters, digits and `_`, no digit first; names that begin with `SLESS_` are reserved",
-      [](const std::string& name) -> std::string {
-        const auto letter = [](char c) {
-          return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        };
-        if (name.empty()) return "needs a name";
-        for (size_t i = 0; i < name.size(); ++i) {
-          if (!letter(name[i]) && !(i > 0 && name[i] >= '0' && name[i] <= '9')) {
-            return "must have a name of letters, digits and \"_\" that does not begin with a digit";
-          }
-        }
-        if (name.starts_with("SLESS_"))
-          return "has a reserved name: names that begin with SLESS_ are set by sless itself";
-        return "";
-      });
-}
-
-framework::Validator LabelKey() {
-  return framework::StringRule(
-      "1 to 63 letters, digits and `-_./`", [](const std::string& key) -> std::string {
-        const bool good =
-            !key.empty() && key.size() <= 63 &&
-            key.find_first_not_of(
-                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./") == key.npos;
-        return good ? "" : "must have a key of 1 to 63 letters, digits and \"-_./\"";
-      });
-}
 
 framework::Validator NotEmpty() {
   return framework::StringRule(
       "", [](const std::string& text) { return text.empty() ? "must not be empty" : ""; });
 }
 
-Attribute SourceAttributeOf(std::string name, std::string description, std::vector<Path> others) {
+Attribute SourceAttributeOf(std::string name, size_t max, std::string description,
+                            std::vector<Path> others) {
   framework::AttributeOptions options{.optional = true, .description = std::move(description)};
-  options.validators = {NotEmpty()};
+  options.validators = {NotEmpty(), TextUpTo(max)};
   if (!others.empty()) options.validators.push_back(framework::ExactlyOneOf(std::move(others)));
   return {std::move(name), framework::String(), std::move(options)};
 }
@@ -83,24 +44,25 @@ std::vector<Attribute> CodeAttributes() {
                        "`handler.handle` is the function `handle` of `handler.py` or `handler.js`. "
                        "Folders are written with `/`: `src/handler.handle`.",
         .default_value = framework::Str(api::FunctionSpec().entrypoint),
-        .validators = {EntrypointText()}}},
-      SourceAttributeOf("source_dir",
+        .validators = {framework::StringRule("", api::EntrypointProblem)}}},
+      SourceAttributeOf("source_dir", api::kMaxSourcePathBytes,
                         "Directory with the code. `.git`, "
                         "`__pycache__`, `*.pyc`, `.DS_Store`, `node_modules` beside a lock file, "
                         "and what a `.slessignore` file names are left "
                         "out.",
                         {Path("source_zip"), Path("source_code")}),
       SourceAttributeOf(
-          "source_zip",
+          "source_zip", api::kMaxSourcePathBytes,
           "Zip file with the code. Only its content counts, not how or when it was packed.", {}),
-      SourceAttributeOf("source_code",
+      SourceAttributeOf("source_code", api::kMaxInlineCodeBytes,
                         "Text of a function that is one file, named after `entrypoint`.", {}),
       {"code_hash",
        framework::String(),
        {.optional = true,
         .description = "Any text; a change of it deploys anew even where the code is the same. Not "
                        "needed: `source_hash` sees each change of "
-                       "the code."}},
+                       "the code.",
+        .validators = {TextUpTo(api::kMaxCodeHashBytes)}}},
   };
 }
 
@@ -111,14 +73,20 @@ std::vector<Attribute> ConfigurationAttributes() {
        framework::MapOf(Type::String()),
        {.optional = true,
         .description = "Environment variables, at most 128 KiB in all.",
-        .validators = {framework::EachKey(EnvironmentName())}}},
+        .validators = {framework::SizeAtMost(api::kMaxVariables),
+                       framework::EachKey(
+                           framework::StringRule("letters, digits and `_`, no digit first; names "
+                                                 "that begin with `SLESS_` are reserved",
+                                                 api::VariableNameProblem))}}},
       {"labels",
        framework::MapOf(Type::String()),
        {.optional = true,
         .description = "Labels for people and tools; no effect on what runs.",
-        .validators = {framework::SizeAtMost(kMaxLabels), framework::EachKey(LabelKey()),
+        .validators = {framework::SizeAtMost(api::kMaxLabels),
+                       framework::EachKey(framework::StringRule(
+                           "1 to 128 letters, digits and `-_./`", api::LabelKeyProblem)),
                        framework::NoNullElements(),
-                       framework::EachElement(framework::LengthAtMost(256))}}},
+                       framework::EachElement(TextUpTo(api::kMaxLabelValueBytes))}}},
       IntAttribute("memory_mb", Doc("memoryMb"), defaults.memory_mb,
                    "Memory of one replica in MiB."),
       IntAttribute(
@@ -182,12 +150,12 @@ void CheckEnvironment(const Value& environment, framework::Diagnostics& diagnost
                       path.ToString()));
     }
   }
-  if (bytes > kMaxEnvironmentBytes) {
+  if (bytes > api::kMaxEnvironmentBytes) {
     diagnostics.AddError(Path("environment"), "Invalid Attribute Value",
                          fmt::format("Attribute environment is too large: {} bytes, at most {} are "
                                      "possible. Put large values in a file of the "
                                      "source.",
-                                     bytes, kMaxEnvironmentBytes));
+                                     bytes, api::kMaxEnvironmentBytes));
   }
 }
 

@@ -48,6 +48,12 @@ void AddSourceError(const base::Error& error, const api::Source& source,
         "module instead.",
         Absolute(source.path));
   }
+  if (error.code == base::Code::kNotFound && !source.path.empty()) {
+    detail +=
+        "\n\nA destroy needs no source, but the host plans as if to apply first: `terraform "
+        "destroy "
+        "-refresh=false` goes without.";
+  }
   diagnostics.AddError(cty::Path(attribute), summary, detail);
 }
 

@@ -31,9 +31,9 @@ api::FunctionSpec FunctionSpecOf(const Value& plan) {
 Value FunctionStateOf(const api::Function& function, const Value& like) {
   const auto& status = function.status;
   // Failed: the spec is a wish that did not come true. Any other phase: the spec is what serves, or
-  // will.
-  const bool failed =
-      status.phase == "Failed" && status.observed_generation >= function.metadata.generation;
+  // will. A phase from before the last change says nothing of it.
+  const bool seen = status.observed_generation >= function.metadata.generation;
+  const bool failed = seen && status.phase == "Failed";
   const auto& spec = failed && status.serving ? *status.serving : function.spec;
   const auto text = [&](std::string_view name, const std::string& content) {
     return TextOrNull(content, like.Get(name));
@@ -63,7 +63,7 @@ Value FunctionStateOf(const api::Function& function, const Value& like) {
       {"idle_timeout_sec", Value::Int(spec.idle_timeout_sec)},
       {"build_timeout_sec", Value::Int(spec.build_timeout_sec)},
       {"invoke_url", TextOrNull(status.invoke_url, Value::Null())},
-      {"phase", Value::String(status.phase)},
+      {"phase", Value::String(seen ? status.phase : "Pending")},
       {"revision", Value::Int(status.revision)},
       {"last_built_at", TextOrNull(status.last_built_at, Value::Null())},
       {"timeouts", like.Get("timeouts")},

@@ -36,15 +36,14 @@ std::string ErrorText(const api::Failure& failure) {
   return fmt::format("{} ({}:{})", failure.message, failure.file, failure.line);
 }
 
-bool FailedUnder(const api::Job& job) {
-  return job.status.phase == "Failed" && job.status.run_id == job.spec.run_id;
+bool HasFailed(const api::Job& job, int64_t run_id) {
+  return job.status.phase == "Failed" && job.status.run_id == run_id;
 }
 
-// A run_id that is the last run's again, after a 0: how that run ended shows only once the server
-// has seen the change.
-bool ReturnsToLastRun(const api::Job& job) {
-  return job.spec.run_id > 0 && job.status.run_id != job.spec.run_id &&
-         job.status.last_run_id == job.spec.run_id;
+// run_id is the last run's again, after a 0: how that run ended shows only once the server has seen
+// the change.
+bool ReturnsTo(const api::Job& job, int64_t run_id) {
+  return run_id > 0 && job.status.run_id != run_id && job.status.last_run_id == run_id;
 }
 
 // Waits until the run has ended. After a retry the status is that of the attempt before for a
@@ -80,10 +79,12 @@ base::Error WaitError(base::Error error, const api::JobSpec& spec) {
   return error;
 }
 
-// Brings a written job to its end: asks for one more attempt where this run has failed before,
-// waits, and tells the result.
-void Finish(Backend& backend, const api::Job& written, std::string_view verb,
-            const framework::ChangeRequest& request, framework::StateResponse& response) {
+// Brings a written job to its end: asks for one more attempt where this run had failed before,
+// waits, and tells the result. `before` is the job as it was before this apply wrote it: what the
+// answer to the write shows may be this apply's own attempt, which has failed already.
+void Finish(Backend& backend, const std::optional<api::Job>& before, const api::Job& written,
+            std::string_view verb, const framework::ChangeRequest& request,
+            framework::StateResponse& response) {
   const rest::Name name{written.metadata.ns, written.metadata.name};
   const auto action = fmt::format("{} {}", verb, Describe(kKind, name));
   const auto& spec = written.spec;
@@ -92,13 +93,14 @@ void Finish(Backend& backend, const api::Job& written, std::string_view verb,
 
   const rest::Call wait{request.context.DeadlineIn(seconds(spec.wait_timeout_sec)),
                         request.context.stop};
-  api::Job before = written;
-  if (ReturnsToLastRun(written)) {
+  int64_t attempt = 0;
+  if (before && HasFailed(*before, spec.run_id)) {
+    attempt = before->status.attempts + 1;
+  } else if (before && ReturnsTo(*before, spec.run_id)) {
     // Where this fails, the wait below fails for the same reason and tells it.
-    if (const auto seen = backend.Jobs().WaitReady(name, written.metadata.generation, wait))
-      before = *seen;
+    const auto seen = backend.Jobs().WaitReady(name, written.metadata.generation, wait);
+    if (seen && HasFailed(*seen, spec.run_id)) attempt = seen->status.attempts + 1;
   }
-  const int64_t attempt = FailedUnder(before) ? before.status.attempts + 1 : 0;
   if (attempt > 0) {
     const auto asked = backend.RetryRun(name, spec.run_id, attempt, Brief(request.context));
     if (!asked) {
@@ -124,6 +126,15 @@ void Finish(Backend& backend, const api::Job& written, std::string_view verb,
     return;
   }
   response.state = FillUnknown(request.plan, response.state);
+}
+
+// The job before a write; none where there is none.
+base::Result<std::optional<api::Job>> Look(Backend& backend, const rest::Name& name,
+                                           const framework::Context& context) {
+  auto job = backend.Jobs().Get(name, Brief(context));
+  if (job) return std::optional<api::Job>(std::move(*job));
+  if (job.error().code == base::Code::kNotFound) return std::optional<api::Job>();
+  return base::Err(job.error());
 }
 
 // The other half of the class comment: the job stays, and the mark lets the coming create take it
@@ -185,13 +196,18 @@ void JobResource::Create(const framework::ChangeRequest& request,
   wanted.metadata.ns = name.ns;
   wanted.metadata.name = name.name;
   wanted.spec = JobSpecOf(request.plan);
+  const auto before = Look(*backend, name, request.context);
+  if (!before) {
+    AddError(response.diagnostics, before.error(), "create " + Describe(kKind, name), Fields());
+    return;
+  }
   const auto written = backend->Jobs().Create(wanted, Brief(request.context));
   if (!written) {
     AddError(response.diagnostics, written.error(), "create " + Describe(kKind, name), Fields());
     return;
   }
   KeepOwner(response.private_data, written->metadata);
-  Finish(*backend, *written, "create", request, response);
+  Finish(*backend, *before, *written, "create", request, response);
   ClearMarks(response.private_data);
   if (!response.diagnostics.HasError())
     EndCreate(backend->Jobs(), kKind, *written, Brief(request.context), response.diagnostics);
@@ -217,13 +233,18 @@ void JobResource::Update(const framework::ChangeRequest& request,
   auto* backend = Session::RemoteOf(request.context, response.diagnostics);
   if (backend == nullptr) return;
   const auto name = NameOf(request.plan);
+  const auto before = Look(*backend, name, request.context);
+  if (!before) {
+    AddError(response.diagnostics, before.error(), "update " + Describe(kKind, name), Fields());
+    return;
+  }
   const auto written =
       Replace(backend->Jobs(), name, JobSpecOf(request.plan), Brief(request.context));
   if (!written) {
     AddError(response.diagnostics, written.error(), "update " + Describe(kKind, name), Fields());
     return;
   }
-  Finish(*backend, *written, "update", request, response);
+  Finish(*backend, *before, *written, "update", request, response);
 }
 
 void JobResource::Delete(const framework::ChangeRequest& request,

@@ -1,3 +1,4 @@
+#include "client/api/rules.h"
 #include "provider/framework/defaults.h"
 #include "provider/framework/semantic.h"
 #include "provider/framework/validators.h"
@@ -37,7 +38,7 @@ framework::Schema JobResource::Schema() const {
         .description = "JSON text that the handler gets as its event. Compared by meaning. A "
                        "change of it alone runs nothing.",
         .default_value = framework::Str(defaults.event_json),
-        .validators = {framework::JsonText()},
+        .validators = {TextUpTo(api::kMaxEventBytes), framework::JsonText()},
         .semantic_equal = framework::JsonEqual}},
       IntAttribute("run_id", doc("runId"), defaults.run_id,
                    "0 runs nothing. A raised number runs once; back to 0 is possible, a lower "
@@ -46,7 +47,8 @@ framework::Schema JobResource::Schema() const {
                    "How long an apply waits for the run, in seconds. The run goes on at the "
                    "server; the next apply waits for it again."),
       IntAttribute("max_retries", doc("maxRetries"), defaults.max_retries,
-                   "Further attempts after a failed one, within one apply."),
+                   "Further attempts after a failed one when a `run_id` runs first; an apply that "
+                   "takes a failed run up again makes one attempt."),
       computed("phase", framework::String(),
                "`Pending`, `Running`, `Succeeded`, `Failed` or `Skipped`."),
       computed("result_json", framework::String(),

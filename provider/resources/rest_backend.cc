@@ -15,8 +15,8 @@ class RestObjects final : public Objects<T> {
   base::Result<T> Put(const T& object, rest::PutMode mode, const rest::Call& call) override {
     return client_.Put<T>(object, mode, call);
   }
-  base::Status Delete(const rest::Name& name, const rest::Call& call) override {
-    return client_.Delete<T>(name, call);
+  base::Status Delete(const T& seen, const rest::Call& call) override {
+    return client_.Delete(seen, call);
   }
   base::Result<T> Create(T object, const rest::Call& call) override {
     return client_.Create<T>(std::move(object), call);
@@ -28,8 +28,8 @@ class RestObjects final : public Objects<T> {
                             const rest::Call& call) override {
     return client_.WaitReady<T>(name, generation, call);
   }
-  base::Status WaitGone(const rest::Name& name, const rest::Call& call) override {
-    return client_.WaitGone<T>(name, call);
+  base::Status WaitGone(const T& seen, const rest::Call& call) override {
+    return client_.WaitGone(seen, call);
   }
 
  private:

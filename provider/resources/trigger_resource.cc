@@ -18,6 +18,18 @@ constexpr seconds kDeadline{60};
 // A function that is made at the same time may come a moment after its trigger.
 constexpr seconds kFunctionGrace{5};
 
+// Private data: the trigger was in phase Failed when it was last seen, so the next plan is not
+// empty.
+constexpr std::string_view kFailedKey = "failed";
+
+void KeepPhase(framework::PrivateData& data, const api::Trigger& trigger) {
+  if (trigger.status.phase == "Failed") {
+    data.Set(std::string(kFailedKey), "true");
+  } else {
+    data.Remove(kFailedKey);
+  }
+}
+
 framework::FieldMap Fields() {
   const Path http("http");
   const Path cron("cron");
@@ -104,6 +116,7 @@ void Finish(Backend& backend, const api::Trigger& written, std::string_view verb
     return;
   }
   response.state = TriggerStateOf(*ready, request.plan);
+  KeepPhase(response.private_data, *ready);
   if (ready->status.phase == "Failed") {
     auto error = FailureError(ready->status.failure, "The " + what, "/spec/function");
     error.message +=
@@ -168,6 +181,8 @@ void TriggerResource::ModifyPlan(const framework::ModifyPlanRequest& request,
   if (url.IsUnknown() && same)
     url = request.prior.Get(
         "url");  // the server cannot be asked yet: no reason to expect another one
+  // No other attribute can show that there is something to do.
+  if (response.private_data.Get(kFailedKey)) url = Value::Unknown();
   response.plan = response.plan.With("url", url);
 }
 
@@ -203,6 +218,7 @@ void TriggerResource::Read(const framework::ReadRequest& request,
     return;
   }
   response.state = *found ? TriggerStateOf(**found, request.state) : Value::Null();
+  if (*found) KeepPhase(response.private_data, **found);
   if (*found && (*found)->status.phase == "Failed" && (*found)->status.failure) {
     response.diagnostics.AddWarning(
         Path("function"), "Trigger does not work",

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "client/api/http_rules.h"
+#include "client/api/rules.h"
 #include "client/base/strings.h"
 #include "client/cron/schedule.h"
 #include "client/cron/time_zone.h"
@@ -49,9 +49,8 @@ std::vector<Attribute> HttpAttributes() {
                        "with one path those count that are enabled and serve the method: first one "
                        "with `auth = \"token\"`, then the first name.",
         .default_value = framework::Str(defaults.path),
-        .validators = {framework::StringRule(
-            "value must be a path like \"/\" or \"/v1/orders\"",
-            [](const std::string& text) { return api::HttpPathProblem(text); })}}},
+        .validators = {framework::StringRule("value must be a path like \"/\" or \"/v1/orders\"",
+                                             api::HttpPathProblem)}}},
   };
 }
 
@@ -62,7 +61,9 @@ std::vector<Attribute> CronAttributes() {
        framework::String(),
        {.required = true,
         .description = "Five fields as in crontab (minute, hour, day, month, weekday), or "
-                       "`@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.",
+                       "`@hourly`, `@daily` (`@midnight`), `@weekly`, `@monthly`, `@yearly` "
+                       "(`@annually`). Where day and weekday are both restricted, a day that "
+                       "matches either fires.",
         .validators = {FromStatus(
             "a cron expression",
             [](const std::string& text) { return cron::ValidateSchedule(text); })}}},
@@ -70,7 +71,10 @@ std::vector<Attribute> CronAttributes() {
        framework::String(),
        {.optional = true,
         .computed = true,
-        .description = "IANA time zone of the schedule.",
+        .description = "IANA time zone of the schedule. When clocks change, a schedule of every "
+                       "hour (`*`) follows the wall clock: a repeated hour fires again, a skipped "
+                       "one does not. Any other schedule fires once a day as it says: a time in "
+                       "the gap fires right after it, a repeated time fires the first time only.",
         .default_value = framework::Str(defaults.timezone),
         .validators = {FromStatus(
             "an IANA time zone",
@@ -80,7 +84,7 @@ std::vector<Attribute> CronAttributes() {
        {.optional = true,
         .description = "JSON text that the handler gets as its event; `{}` where it is not set. "
                        "Compared by meaning.",
-        .validators = {framework::JsonText()},
+        .validators = {TextUpTo(api::kMaxEventBytes), framework::JsonText()},
         .semantic_equal = framework::JsonEqual}},
       WordAttribute("overlap", DocOf<api::CronSpec>("overlap"), defaults.overlap,
                     "While the last run still runs: leave the new one out (`skip`), run it "

@@ -137,6 +137,24 @@ TEST_F(TriggerTest, AFailedTriggerSaysWhatToDo) {
   Settle(driver, Http());
 }
 
+TEST_F(TriggerTest, AnUpdateThatFailedIsNotForgotten) {
+  auto driver = world.Driver(kType);
+  Settle(driver, Http());
+  world.backend.trigger_failure =
+      api::Failure{"FunctionMissing", "function default/g does not exist", "", 0, {}};
+  const auto config = world.Config(kType, R"({"name":"t","function":"g","type":"http","http":{}})");
+  EXPECT_FALSE(driver.Apply(config).Ok());
+  for (const bool refresh : {false, true}) {
+    if (refresh) {
+      ASSERT_TRUE(driver.Refresh().Ok());
+    }
+    EXPECT_EQ(driver.Plan(config).action, PlannedAction::kUpdate);
+    EXPECT_TRUE(HasError(driver.Apply(config).diagnostics, "function", "does not exist"));
+  }
+  world.backend.trigger_failure.reset();
+  Settle(driver, config);
+}
+
 TEST_F(TriggerTest, ImportDriftAndDestroy) {
   const auto config = Http(R"("auth":"token","methods":["GET"],"path":"/p")");
   auto creator = world.Driver(kType);

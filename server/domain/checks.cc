@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "client/api/rules.h"
 #include "client/base/json.h"
 #include "client/base/strings.h"
 #include "server/domain/validate.h"
@@ -24,20 +25,14 @@ base::Status CheckLabel(std::string_view what, const std::string& name, const st
                  path);
 }
 
-base::Status CheckTextSize(std::string_view what, const std::string& text, size_t max,
-                           const std::string& path) {
-  if (text.size() > max)
-    return Invalid(fmt::format("{} has at most {} bytes, got {}", what, max, text.size()), path);
-  if (text.find('\0') != std::string::npos)
-    return Invalid(fmt::format("{} has a NUL character", what), path);
-  return base::Ok();
+base::Status CheckText(std::string_view what, const std::string& text, size_t max,
+                       const std::string& path) {
+  const auto problem = api::TextProblem(text, max);
+  return problem.empty() ? base::Ok() : Invalid(fmt::format("{} {}", what, problem), path);
 }
 
 base::Status CheckEvent(const std::string& text, const std::string& path) {
-  if (text.size() > kMaxEventBytes) {
-    return Invalid(
-        fmt::format("an event has at most {} bytes, got {}", kMaxEventBytes, text.size()), path);
-  }
+  RETURN_IF_ERROR(CheckText("an event", text, api::kMaxEventBytes, path));
   const auto json = base::ParseJson(text);
   if (!json) return Invalid(json.error().message, path);
   return base::Ok();

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "client/api/http_rules.h"
+#include "client/api/rules.h"
 #include "client/base/strings.h"
 #include "client/cron/schedule.h"
 #include "server/domain/checks.h"
@@ -49,7 +49,7 @@ Status CheckMethods(const std::vector<std::string>& methods) {
 Status CheckHttpPath(const std::string& path) {
   const auto problem = api::HttpPathProblem(path);
   if (problem.empty()) return base::Ok();
-  return Invalid(fmt::format("want a path like \"/\" or \"/v1/orders\", got \"{}\": {}",
+  return Invalid(fmt::format("\"{}\" {}; a path is like \"/\" or \"/v1/orders\"",
                              base::Truncate(path, 80), problem),
                  "/spec/http/path");
 }
@@ -81,7 +81,7 @@ Status ValidateMetadata(const api::Metadata& metadata) {
           path);
     }
     if (!base::IsUtf8(value)) return Invalid("the value is not valid UTF-8", MemberPath(path, key));
-    RETURN_IF_ERROR(CheckTextSize("the value of an annotation", value, kMaxAnnotationValue,
+    RETURN_IF_ERROR(CheckText("the value of an annotation", value, kMaxAnnotationValue,
                                   MemberPath(path, key)));
   }
   return base::Ok();

@@ -3,8 +3,8 @@
 // What a request may ask for. Pure: no I/O but the machine's time zone files, no clock, no locks.
 //
 // Every check gives kInvalidArgument with Error.field as a JSON pointer into the object
-// ("/spec/memoryMb"), which becomes the attribute path in Terraform. Bounds and allowed words come
-// from the Doc declarations of client/api. No message holds an environment value.
+// ("/spec/memoryMb"), which becomes the attribute path in Terraform. Bounds, allowed words and
+// rules come from client/api. No message holds an environment value.
 
 #include "client/api/function.h"
 #include "client/api/job.h"
@@ -12,11 +12,6 @@
 #include "client/base/result.h"
 
 namespace sless::domain {
-
-inline constexpr size_t kMaxEnvironmentBytes = 128 * 1024;  ///< names and values together
-inline constexpr size_t kMaxLabels = 64;
-inline constexpr size_t kMaxInlineCodeBytes = 512 * 1024;
-inline constexpr size_t kMaxEventBytes = 256 * 1024;  ///< of a job's event and a cron payload
 
 /// Namespace and name are DNS labels; annotations are few and small.
 base::Status ValidateMetadata(const api::Metadata& metadata);

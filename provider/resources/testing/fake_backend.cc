@@ -95,9 +95,11 @@ base::Result<bool> FakeBackend::Settle(api::Function& function) {
                                   function.metadata.ns, function.metadata.name);
   if (builds_hang) {
     status.phase = "Building";
+    status.observed_generation = function.metadata.generation;
     return false;
   }
-  if (status.observed_generation == function.metadata.generation) return true;
+  if (status.observed_generation == function.metadata.generation && status.phase != "Building")
+    return true;
   status.observed_generation = function.metadata.generation;
   const bool same = status.serving && SameRevision(*status.serving, function.spec);
   status.failure = same ? std::nullopt : build_failure;
@@ -195,6 +197,7 @@ base::Result<T> FakeObjects<T>::PutLocked(const T& object, rest::PutMode mode) {
   stored.metadata.name = object.metadata.name;
   stored.metadata.annotations = object.metadata.annotations;
   stored.metadata.resource_version = std::to_string(++backend_.version_);
+  if (!exists) stored.metadata.uid = "u" + stored.metadata.resource_version;
   if (!same) ++stored.metadata.generation;
   return stored;
 }
@@ -247,19 +250,24 @@ base::Result<T> FakeObjects<T>::WaitReady(const rest::Name& name, int64_t, const
 }
 
 template <class T>
-base::Status FakeObjects<T>::Delete(const rest::Name& name, const rest::Call&) {
+base::Status FakeObjects<T>::Delete(const T& seen, const rest::Call&) {
   RETURN_IF_ERROR(backend_.Enter(kind_ + ".delete"));
   Lock lock(backend_.mutex_);
-  if (objects_.erase(Id(name)) == 0) return Err(Code::kNotFound, Id(name) + " does not exist");
+  const auto it = objects_.find(seen.metadata.ns + "/" + seen.metadata.name);
+  if (it == objects_.end()) return Err(Code::kNotFound, seen.metadata.name + " does not exist");
+  if (it->second.metadata.resource_version != seen.metadata.resource_version)
+    return Err(Code::kAborted, it->first + " was changed by somebody else");
+  objects_.erase(it);
   return base::Ok();
 }
 
 template <class T>
-base::Status FakeObjects<T>::WaitGone(const rest::Name& name, const rest::Call&) {
+base::Status FakeObjects<T>::WaitGone(const T& seen, const rest::Call&) {
   RETURN_IF_ERROR(backend_.Enter(kind_ + ".gone"));
   Lock lock(backend_.mutex_);
-  if (objects_.contains(Id(name)))
-    return Err(Code::kDeadlineExceeded, Id(name) + " is still there");
+  const auto it = objects_.find(seen.metadata.ns + "/" + seen.metadata.name);
+  if (it != objects_.end() && it->second.metadata.uid == seen.metadata.uid)
+    return Err(Code::kDeadlineExceeded, it->first + " is still there");
   return base::Ok();
 }
 

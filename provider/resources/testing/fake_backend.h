@@ -23,12 +23,12 @@ class FakeObjects final : public Objects<T> {
   FakeObjects(FakeBackend& backend, std::string kind) : backend_(backend), kind_(std::move(kind)) {}
   base::Result<T> Get(const rest::Name& name, const rest::Call& call) override;
   base::Result<T> Put(const T& object, rest::PutMode mode, const rest::Call& call) override;
-  base::Status Delete(const rest::Name& name, const rest::Call& call) override;
+  base::Status Delete(const T& seen, const rest::Call& call) override;
   base::Result<T> Create(T object, const rest::Call& call) override;
   base::Result<T> FinishCreate(const rest::Name& name, const rest::Call& call) override;
   base::Result<T> WaitReady(const rest::Name& name, int64_t generation,
                             const rest::Call& call) override;
-  base::Status WaitGone(const rest::Name& name, const rest::Call& call) override;
+  base::Status WaitGone(const T& seen, const rest::Call& call) override;
 
   /// Changes an object behind everybody's back; nothing happens where there is none.
   void Edit(const std::string& id, const std::function<void(T&)>& change);
