@@ -480,6 +480,19 @@ TEST_F(GatewayTest, AnAnswerToAnEventThatIsTooLargeIsCounted) {
   EXPECT_THAT(metrics.Text(), HasSubstr("source=\"job\",outcome=\"TooLarge\"} 1"));
 }
 
+TEST_F(GatewayTest, CallsGoToASecondReplicaWhileTheFirstWaitsForItsOwn) {
+  auto route = MakeRoute(1);
+  route.spec.concurrency = 4;
+  route.scaling.max_replicas = 2;
+  gateway->Publish(std::move(route));
+  std::jthread slow([&] { Get("/fn/default/f/x?stuck=1&sleep=3000"); });
+  EXPECT_TRUE(Eventually([&] { return runtime.calls == 1; }));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(Get("/fn/default/f/x").status, 200);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+  EXPECT_EQ(runtime.starts, 2);
+}
+
 class Impatient : public GatewayTest {
  protected:
   Impatient() : GatewayTest({.refusing_for = 0ms}) {}

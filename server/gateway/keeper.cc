@@ -181,7 +181,7 @@ int Activator::PlanServing(FunctionState& f, base::SteadyPoint now, base::Steady
   auto& pool = *f.serving;
   if (f.route->switched_off) return 0;
   if (!f.waiters.empty()) due = std::min(due, now + kRecheck);
-  const int needed = f.Needed();
+  const int needed = f.Needed(now);
   const auto idle = std::chrono::nanoseconds(f.route->scaling.idle_timeout);
   if (needed >= pool.want) {
     // Nothing tells when calls end: look again when the first replica may have been idle long

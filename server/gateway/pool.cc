@@ -107,12 +107,17 @@ Load FunctionState::CurrentLoad(base::SteadyPoint now) const {
   return load;
 }
 
-int FunctionState::Needed() const {
+int FunctionState::Needed(base::SteadyPoint now) const {
   if (!serving || !route || route->switched_off) return 0;
   const auto most = std::max(route->scaling.max_replicas, route->scaling.min_replicas);
-  return static_cast<int>(
+  const auto wanted = static_cast<int>(
       domain::WantedReplicas(serving->in_flight, static_cast<int64_t>(waiters.size()),
                              serving->spec.concurrency, route->scaling.min_replicas, most));
+  if (waiters.empty()) return wanted;
+  const auto refusing = std::count_if(
+      serving->replicas.begin(), serving->replicas.end(),
+      [&](const auto& r) { return now < r.second.suspect_until && r.second.in_flight > 0; });
+  return std::min(wanted + static_cast<int>(refusing), static_cast<int>(most));
 }
 
 }  // namespace sless::gateway

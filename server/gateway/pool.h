@@ -100,8 +100,9 @@ struct FunctionState {
     if (!removed) count();
   }
   Load CurrentLoad(base::SteadyPoint now) const;
-  /// Replicas that the load asks for, within scaling.
-  int Needed() const;
+  /// Replicas that the load asks for, within scaling. One that refuses calls while it runs others
+  /// (its process is being replaced) has no room for those that wait.
+  int Needed(base::SteadyPoint now) const;
 };
 
 }  // namespace sless::gateway

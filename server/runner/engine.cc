@@ -112,9 +112,9 @@ class Engine::Impl {
     SteadyPoint started;
     SteadyPoint deadline;
     std::optional<SteadyPoint> kill_at;  // cancelled: the worker is killed then
-    bool answered = false;           // or `verdict` waits to be
-    std::optional<Outcome> verdict;  // await_end: the answer, once the call has ended
-    bool stuck = false;  // kill_at has passed
+    bool answered = false;               // or `verdict` waits to be
+    std::optional<Outcome> verdict;      // await_end: the answer, once the call has ended
+    bool stuck = false;                  // kill_at has passed
     std::deque<std::string> ring;
     std::optional<std::stop_callback<std::function<void()>>> gone;
   };
@@ -360,7 +360,8 @@ class Engine::Impl {
     }
     // The gateway counts a call whose time was up as ended; here its place is free a moment later.
     if ((!TakesCalls() || ending) && waiting_.size() < static_cast<size_t>(options_.concurrency)) {
-      waiting_.push_back({std::move(call), clock_.Steady() + options_.slot_wait});
+      const auto most = Replacing() ? options_.replace_wait : options_.slot_wait;
+      waiting_.push_back({std::move(call), clock_.Steady() + most});
       return;
     }
     Refuse(call, false);

@@ -28,7 +28,10 @@ struct EngineOptions {
   std::chrono::milliseconds timeout{60'000};
   std::chrono::milliseconds grace{25'000};     ///< running calls of a drain end within it
   std::chrono::milliseconds cancel_wait{500};  ///< from cancel to kill
-  std::chrono::milliseconds slot_wait{5'000};  ///< longest wait for a worker that is being replaced
+  /// Longest wait of a call for a worker that is being replaced.
+  std::chrono::milliseconds slot_wait{5'000};
+  /// The same while other calls of that worker still run, however long: another replica is better.
+  std::chrono::milliseconds replace_wait{1'000};
   /// A worker that replaces another one is ready within it, or the replica ends (kExitStartFailed).
   /// The time of the first one is its starter's to watch.
   std::chrono::milliseconds restart_wait{60'000};

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -187,6 +188,9 @@ int Run(const Flags& flags) {
   options.memory_mb = flags.facts.memory_mb;
   options.timeout = Millis(flags.timeout_sec);
   options.grace = Millis(flags.grace_sec);
+  // The gateway counts timeout_sec from when it sent a call: our refusal must come before.
+  options.slot_wait = std::min(options.slot_wait, options.timeout);
+  options.replace_wait = std::min(options.replace_wait, options.timeout);
   options.oom_fd = flags.oom_fd;
   options.worker = {std::move(*command), WorkerEnvironment(flags), facts.code,
                     flags.data_limit_mb * 1024 * 1024, flags.process_limit};

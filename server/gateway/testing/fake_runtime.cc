@@ -16,6 +16,7 @@ struct FakeRuntime::Node {
   runtime::ReplicaSpec spec;
   std::atomic<int> running{0};
   std::atomic<bool> wedged{false};
+  std::atomic<bool> replacing{false};
 };
 
 namespace {
@@ -42,6 +43,8 @@ http::Router FakeRuntime::MakeRouter(const std::shared_ptr<Node>& node, int64_t 
   const auto call = [this, weak = std::weak_ptr(node), revision](http::Request& r) -> http::Reply {
     const auto self = weak.lock();
     if (refuse_next.exchange(false)) return RunnerError(503, "Draining");
+    if (self->running > 0 && self->replacing) return RunnerError(503, "Draining");
+    if (r.Query("stuck")) self->replacing = true;
     if (r.Query("wedge")) self->wedged = true;
     if (r.Query("busy") || self->wedged) return RunnerError(503, "Busy");
     ++calls;

@@ -346,6 +346,21 @@ TEST_F(ProcessRuntimeTest, ADeadReplicaIsStartedAgainWithBackoff) {
   EXPECT_EQ(again[0].id, replica.id);
 }
 
+TEST_F(ProcessRuntimeTest, CallsThatCrashAReadyReplicaDoNotMakeItsWaitsGrow) {
+  const ReplicaSpec spec = Python("import os\ndef handle(event): os._exit(3)\n");
+  Replica replica = Ready(spec);
+  for (int crash = 1; crash <= 4; ++crash) {
+    Event(replica, "1");
+    const auto failed =
+        Until([](const auto& r) { return r.size() == 1 && r[0].state == ReplicaState::kFailed; });
+    ASSERT_EQ(failed.size(), 1u);
+    EXPECT_LE(failed[0].next_start - clock_.Steady(), Options().first_backoff) << crash;
+    const auto again = UntilReady(1);
+    ASSERT_EQ(again.size(), 1u);
+    EXPECT_EQ(again[0].restarts, crash);
+  }
+}
+
 TEST_F(ProcessRuntimeTest, OutOfMemoryIsReportedAsSuch) {
   ReplicaSpec spec =
       Python("def handle(event):\n  x = []\n  while True: x.append(bytearray(8 << 20))\n");

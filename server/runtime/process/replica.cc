@@ -20,8 +20,10 @@ using std::chrono::milliseconds;
 constexpr size_t kTail = 30;
 constexpr size_t kMaxRawLine = 256 * 1024;  // a line of 16 KiB, every byte escaped
 constexpr size_t kReadPerTurn = 512 * 1024;
-constexpr auto kSteadyAfter =
-    std::chrono::seconds(60);  // ready for so long: an earlier crash no longer counts
+// A replica that was ready for so long is started again at once; one that was ready at all soon,
+// for it is no broken start but a call that ended it, unless it happens again and again.
+constexpr auto kSteadyAfter = std::chrono::seconds(10);
+constexpr int kQuickDeaths = 5;
 
 // Exit codes of sless-runner (server/runner/engine.h).
 constexpr int kExitOutOfMemory = 72;
@@ -239,8 +241,12 @@ void RunningReplica::OnExit(base::ExitStatus exit, TurnEvents& events) {
   deps_.dead_cgroups.push_back(std::exchange(cgroup_, {}));
   events.changed = true;
   if (stopping()) return;
-  if (was_ready && now - ready_at_ > kSteadyAfter)
-    backoff_ = base::Backoff(deps_.options.first_backoff, deps_.options.max_backoff);
+  if (was_ready) {
+    restart_at_once_ = restart_at_once_ || now - ready_at_ >= kSteadyAfter;
+    quick_deaths_ = restart_at_once_ ? 0 : quick_deaths_ + 1;
+    if (quick_deaths_ <= kQuickDeaths)
+      backoff_ = base::Backoff(deps_.options.first_backoff, deps_.options.max_backoff);
+  }
   if (failure.log_tail.empty()) failure.log_tail.assign(tail_.begin(), tail_.end());
   Fail(std::move(failure), events);
 }

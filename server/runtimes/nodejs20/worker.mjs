@@ -9,6 +9,7 @@ import path from 'node:path';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { types } from 'node:util';
 
 const FRAME_FD = 3;
 const MAX_FRAME = 32 * 1024 * 1024;
@@ -193,8 +194,10 @@ function describe(error) {
   for (let depth = 0; e instanceof Error && depth < 5; depth++, e = e.cause) {
     if (depth > 0) trace.push(`caused by ${e.name}: ${String(e.message).split('\n')[0]}`);
     for (const line of String(e.stack).split('\n')) {
+      // Of code made by eval: where the eval stands.
+      const made = /eval at .*?\(((?:file:\/\/)?\/[^()]*):(\d+):(\d+)\)/.exec(line);
       // "/var/task/a.js:3" alone on the first line: where a syntax error lies; else "    at f (place:line:column)".
-      const match = /^\s*at (?:(.*) \()?(.*?):(\d+):(\d+)\)?$/.exec(line) ?? (/^(\/.*):(\d+)$/.exec(line) || null);
+      const match = made ? [line, '', ...made.slice(1)] : /^\s*at (?:(.*) \()?(.*?):(\d+):(\d+)\)?$/.exec(line) ?? (/^(\/.*):(\d+)$/.exec(line) || null);
       if (!match) continue;
       const [place, number, name] = match.length === 5 ? [match[2].replace(/^async /, ''), match[3], match[1]] : [match[1], match[2], ''];
       const file = own(place);
@@ -294,6 +297,17 @@ function toJson(value) {
   return bytes;
 }
 
+// What JSON.stringify makes an empty object of.
+function lossy(item) {
+  if (types.isPromise(item)) return ['Promise', 'await it'];
+  if (types.isMap(item) || types.isSet(item)) return [item.constructor.name, 'make it an object or array'];
+  if (types.isGeneratorObject(item)) return ['generator', 'make it an array'];
+  if (types.isNativeError(item)) return [item.name, 'throw it, or return its message'];
+  if (types.isRegExp(item)) return ['RegExp', 'return its source'];
+  if (types.isWeakMap(item) || types.isWeakSet(item)) return [item.constructor.name, 'nobody can list it'];
+  return [];
+}
+
 // JSON.stringify writes null for NaN and leaves functions out, without a word; a wrong answer is worse than an error.
 function findBad(value) {
   const pending = [[value, 'result', 0]];
@@ -307,13 +321,13 @@ function findBad(value) {
       const hint = typeof item === 'bigint' ? '; use Number() or String()' : '';
       return `the handler's result holds a ${typeof item} at ${place}, which JSON cannot hold${hint}`;
     }
-    if (item === null || typeof item !== 'object' || typeof item.toJSON === 'function') continue;
-    if (item instanceof Map || item instanceof Set) {
-      return `the handler's result holds a ${item.constructor.name} at ${place}, which JSON cannot hold; make it an object or array`;
-    }
-    if (ArrayBuffer.isView(item) || item instanceof ArrayBuffer) {
+    if (item === null || typeof item !== 'object') continue;
+    if (ArrayBuffer.isView(item) || types.isAnyArrayBuffer(item)) { // a Buffer has a toJSON, which nobody wants
       return `the handler's result holds bytes (${item.constructor.name}) at ${place}; encode them, e.g. with base64`;
     }
+    if (typeof item.toJSON === 'function') continue;
+    const [kind, hint] = lossy(item);
+    if (kind) return `the handler's result holds a ${kind} at ${place}, which JSON cannot hold; ${hint}`;
     if (Array.isArray(item)) item.forEach((inner, i) => pending.push([inner, `${place}[${i}]`, depth + 1]));
     else for (const key of Object.keys(item)) pending.push([item[key], `${place}.${key}`, depth + 1]);
   }
