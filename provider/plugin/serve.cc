@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
 
 #include "client/base/clock.h"
+#include "client/base/fd.h"
 #include "client/base/strings.h"
 #include "provider/plugin/auto_mtls.h"
 #include "provider/plugin/crash.h"
@@ -34,15 +34,6 @@ constexpr auto kGraceOfShutdown = 500ms;
 constexpr auto kGraceOfSignal = 5s;
 // How often calls are looked at that the host may have given up.
 constexpr auto kLook = 250ms;
-
-void WriteAll(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;  // nobody reads
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-}
 
 enum class Mode { kServe, kDebug, kDone };
 
@@ -76,18 +67,18 @@ Parsed ParseFlags(int argc, char** argv, const Program& program) {
     // Go programs take one dash or two.
     if (flag.starts_with("--")) flag.remove_prefix(1);
     if (flag == "-version") {
-      WriteAll(STDOUT_FILENO,
-               fmt::format("terraform-provider-{} {}\n", program.name, program.version));
+      base::WriteAll(STDOUT_FILENO,
+                     fmt::format("terraform-provider-{} {}\n", program.name, program.version));
       return {Mode::kDone, 0};
     }
     if (flag == "-help" || flag == "-h") {
-      WriteAll(STDOUT_FILENO, HelpText(program));
+      base::WriteAll(STDOUT_FILENO, HelpText(program));
       return {Mode::kDone, 0};
     }
     if (flag != "-debug") {
-      WriteAll(STDERR_FILENO,
-               fmt::format("terraform-provider-{}: unknown argument {:?}, see --help\n",
-                           program.name, std::string_view(argv[i])));
+      base::WriteAll(STDERR_FILENO,
+                     fmt::format("terraform-provider-{}: unknown argument {:?}, see --help\n",
+                                 program.name, std::string_view(argv[i])));
       return {Mode::kDone, 2};
     }
     parsed.mode = Mode::kDebug;
@@ -177,12 +168,14 @@ class Run {
   void Announce(const Listening& listening) const {
     const Endpoint& endpoint = listening.listener->endpoint();
     if (debug_) {
-      WriteAll(STDOUT_FILENO, ReattachText(ReattachJson(program_.address, getpid(), endpoint)));
+      base::WriteAll(STDOUT_FILENO,
+                     ReattachText(ReattachJson(program_.address, getpid(), endpoint)));
       return;
     }
-    WriteAll(STDOUT_FILENO,
-             HandshakeLine(endpoint, listening.identity ? listening.identity->certificate_der : "",
-                           environment_.names_multiplexing));
+    base::WriteAll(
+        STDOUT_FILENO,
+        HandshakeLine(endpoint, listening.identity ? listening.identity->certificate_der : "",
+                      environment_.names_multiplexing));
     // The host reads what follows only to throw it away, and a long line would block us for ever.
     if (const int null = open("/dev/null", O_WRONLY | O_CLOEXEC); null >= 0) {
       dup2(null, STDOUT_FILENO);
@@ -226,11 +219,12 @@ int Serve(int argc, char** argv, char** environment, const Program& program,
 
   Environment read = ReadEnvironment(environment, program.name);
   if (!debug && !read.cookie_matches) {
-    WriteAll(STDERR_FILENO, fmt::format("terraform-provider-{0} is a plugin: Terraform and "
-                                        "OpenTofu start it, it does nothing by itself.\n"
-                                        "Name it in a configuration (source = \"{1}\") and run "
-                                        "terraform or tofu, or see --help.\n",
-                                        program.name, program.address));
+    base::WriteAll(STDERR_FILENO,
+                   fmt::format("terraform-provider-{0} is a plugin: Terraform and "
+                               "OpenTofu start it, it does nothing by itself.\n"
+                               "Name it in a configuration (source = \"{1}\") and run "
+                               "terraform or tofu, or see --help.\n",
+                               program.name, program.address));
     return 1;
   }
   InstallCrashText(fmt::format("terraform-provider-{} {}", program.name, program.version));
@@ -238,8 +232,8 @@ int Serve(int argc, char** argv, char** environment, const Program& program,
 
   const auto result = Run(program, factory, std::move(read), debug).Execute();
   if (result) return *result;
-  WriteAll(STDERR_FILENO, fmt::format("terraform-provider-{} cannot start: {}\n", program.name,
-                                      result.error().message));
+  base::WriteAll(STDERR_FILENO, fmt::format("terraform-provider-{} cannot start: {}\n",
+                                            program.name, result.error().message));
   return 1;
 }
 

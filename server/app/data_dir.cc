@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "client/base/fd.h"
 #include "client/base/json.h"
 
 namespace sless::app {
@@ -20,16 +20,12 @@ using base::Code;
 using base::Err;
 
 tl::unexpected<base::Error> SystemError(std::string_view what, const std::string& path) {
-  return Err(Code::kUnavailable, fmt::format("{} {}: {}", what, path, std::strerror(errno)));
+  const int number = errno;
+  return base::SystemError(fmt::format("{} {}", what, path), Code::kUnavailable, number);
 }
 
 base::Status WriteAll(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const auto n = write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return SystemError("cannot write", path);
-    text.remove_prefix(static_cast<size_t>(n));
-  }
+  if (!base::WriteAll(fd, text)) return SystemError("cannot write", path);
   return base::Ok();
 }
 

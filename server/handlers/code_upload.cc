@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "client/base/digest.h"
 #include "client/base/json.h"
 #include "client/base/strings.h"
 #include "client/source/source.h"
@@ -19,9 +20,7 @@ base::Result<std::pair<std::string, std::string>> Target(const http::Request& re
   if (const auto problem = base::DnsLabelProblem(ns); !problem.empty()) {
     return base::Err(Code::kInvalidArgument, "namespace: " + problem, "/metadata/namespace");
   }
-  const bool hex = hash.size() == 71 && hash.starts_with("sha256:") &&
-                   hash.find_first_not_of("0123456789abcdef", 7) == std::string::npos;
-  if (!hex)
+  if (!base::IsContentHash(hash))
     return base::Err(Code::kInvalidArgument,
                      "the hash must be sha256: and 64 lower-case hex digits");
   return std::make_pair(std::move(ns), std::move(hash));

@@ -123,8 +123,12 @@ bool HasNoBody(int status, std::string_view method) {
   return method == "HEAD" || status / 100 == 1 || status == 204 || status == 304;
 }
 
+bool IsToken(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), IsTokenChar);
+}
+
 bool IsSafeField(std::string_view name, std::string_view value) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), IsTokenChar) &&
+  return IsToken(name) &&
          value.find_first_of(std::string_view("\r\n\0", 3)) == std::string_view::npos;
 }
 

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "client/base/json.h"
 #include "client/base/strings.h"
+#include "server/http/head_writer.h"
 
 namespace sless::runner {
 namespace {
@@ -88,20 +88,13 @@ std::string SourceIp(const http::Request& request) {
   return std::string(base::Trim(hops.back()));
 }
 
-bool IsToken(std::string_view name) {
-  constexpr std::string_view kMore = "!#$%&'*+-.^_`|~";
-  return !name.empty() && std::all_of(name.begin(), name.end(), [&](unsigned char c) {
-    return std::isalnum(c) || kMore.find(static_cast<char>(c)) != std::string_view::npos;
-  });
-}
-
 tl::unexpected<base::Error> Wrong(std::string message) {
   return base::Err(Code::kFailedPrecondition, "the handler's answer: " + std::move(message), "",
                    "HandlerError");
 }
 
 base::Status AddHeader(http::Response& response, const std::string& name, const json& value) {
-  if (!IsToken(name))
+  if (!http::IsToken(name))
     return Wrong(fmt::format("{} is no name of a header", json(name).dump(-1, ' ', true)));
   std::string text;
   if (value.is_string()) {
@@ -118,12 +111,9 @@ base::Status AddHeader(http::Response& response, const std::string& name, const 
     }
   }
   // The length and the connection are ours to manage.
-  static constexpr std::array<std::string_view, 9> kOurs{
-      "connection",        "content-length", "keep-alive", "proxy-authenticate", "te", "trailer",
-      "transfer-encoding", "upgrade",        "date"};
   const std::string lower = Lower(name);
-  if (Internal(lower) || lower == "x-request-id" ||
-      std::find(kOurs.begin(), kOurs.end(), lower) != kOurs.end())
+  if (Internal(lower) || lower == "x-request-id" || lower == "content-length" || lower == "date" ||
+      http::IsHopByHop(lower, ""))
     return base::Ok();
   response.headers.Add(name, text);
   return base::Ok();
