@@ -82,7 +82,8 @@ void AddQuery(const std::string& query, json& event) {
   event["rawQueryString"] = HeaderText(query);
 }
 
-// The last entry is the one that the gateway itself wrote; those before it are the client's words.
+// The gateway drops the client's own header and writes its peer alone; of several entries the last
+// is the nearest to us.
 std::string SourceIp(const http::Request& request) {
   const auto hops = base::Split(request.headers.Get("X-Forwarded-For"), ',');
   return std::string(base::Trim(hops.back()));
