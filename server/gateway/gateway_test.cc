@@ -446,6 +446,31 @@ TEST_F(GatewayTest, InvokeEndsOnAStopRequest) {
               IsError(Code::kCancelled, HasSubstr("")));
 }
 
+TEST_F(GatewayTest, ACancelledInvokeReturnsWhenItsCallHasEnded) {
+  gateway->Publish(MakeRoute(1));
+  std::stop_source cancel, stop;
+  EventCall call{"default", "f", "\"slow to end\"", "id", "job", cancel.get_token()};
+  std::jthread later([&] {
+    Eventually([&] { return runtime.calls == 1; });
+    cancel.request_stop();
+  });
+  EXPECT_THAT(gateway->Invoke(call, stop.get_token()), IsOk()) << "it ended well after all";
+  EXPECT_EQ(runtime.cancelled, 1);
+  // Nobody waits at a stop.
+  call.cancel = {};
+  std::jthread again([&] {
+    Eventually([&] { return runtime.calls == 2; });
+    stop.request_stop();
+  });
+  EXPECT_THAT(gateway->Invoke(call, stop.get_token()), IsError(Code::kCancelled, HasSubstr("")));
+  EXPECT_EQ(runtime.cancelled, 1);
+  EXPECT_TRUE(Eventually([&] { return runtime.cancelled == 2; }));
+  // What was cancelled before it began does not begin.
+  call.cancel = cancel.get_token();
+  EXPECT_THAT(gateway->Invoke(call, {}), IsError(Code::kCancelled, HasSubstr("")));
+  EXPECT_EQ(runtime.calls, 2);
+}
+
 TEST_F(GatewayTest, RemovedFunctionIsGoneAndStops) {
   gateway->Publish(MakeRoute(1));
   ASSERT_EQ(Get("/fn/default/f").status, 200);

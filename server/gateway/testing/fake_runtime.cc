@@ -56,6 +56,10 @@ http::Router FakeRuntime::MakeRouter(const std::shared_ptr<Node>& node, int64_t 
                        std::chrono::milliseconds(*r.QueryInt("sleep", 0, 0, 60000));
     while (std::chrono::steady_clock::now() < until && !r.gone.stop_requested())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (r.body == "\"slow to end\"") {
+      while (!r.gone.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
     if (r.gone.stop_requested()) ++cancelled;
     --self->running;
     if (r.Query("error")) return RunnerError(502, "HandlerError");
