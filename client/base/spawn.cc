@@ -70,6 +70,25 @@ void MoveFds(Prepared& p) {
   close_range(static_cast<unsigned>(p.failed) + 1, ~0U, 0);
 }
 
+// <linux/landlock.h> of Linux 6.12; the headers of the machine that builds are often older.
+struct LandlockRules {
+  uint64_t files = 0, network = 0;  // nothing of these is restricted
+  uint64_t scoped = 0;
+};
+constexpr uint64_t kAbstractSockets = 1;
+constexpr long kWithScopes = 6;  // version of the interface
+constexpr unsigned kAskForVersion = 1;
+
+void KeepToOwnAbstractSockets() {
+  if (syscall(SYS_landlock_create_ruleset, nullptr, 0, kAskForVersion) < kWithScopes) return;
+  const LandlockRules rules{.scoped = kAbstractSockets};
+  const long fd = syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0);
+  if (fd < 0) return;
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  syscall(SYS_landlock_restrict_self, fd, 0);
+  close(static_cast<int>(fd));
+}
+
 [[noreturn]] void RunChild(Prepared& p, const SpawnOptions& options) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -89,6 +108,7 @@ void MoveFds(Prepared& p) {
     setrlimit(static_cast<__rlimit_resource_t>(resource), &limit);
   }
   if (options.no_new_privileges) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (options.own_abstract_sockets) KeepToOwnAbstractSockets();
   if (chdir(options.directory.c_str()) != 0) Die(p.failed, 'd');
   execve(p.argv[0], p.argv.data(), p.env.data());
   Die(p.failed, 'x');

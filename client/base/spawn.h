@@ -23,6 +23,9 @@ struct SpawnOptions {
   std::vector<std::string>
       join;  ///< cgroup.procs files: it enters these cgroups before its first instruction
   bool no_new_privileges = false;
+  /// It reaches no abstract unix sockets but those of its own descendants. Done by Landlock, where
+  /// the kernel has it (Linux 6.12); sets no_new_privileges then.
+  bool own_abstract_sockets = false;
 };
 
 /// A child, leader of a process group of its own. Plain numbers: the owner reaps it and closes

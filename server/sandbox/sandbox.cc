@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "client/base/spawn.h"
 #include "client/base/strings.h"
 
 namespace sless::sandbox {
@@ -110,6 +109,14 @@ bool AlwaysThere(const std::string& path) {
   return false;
 }
 
+void KeepToOwnSockets(base::SpawnOptions& spawn) {
+  std::error_code error;
+  const auto status = fs::status(spawn.command.at(0), error);
+  // What is setuid needs its privileges.
+  spawn.own_abstract_sockets =
+      !error && (status.permissions() & fs::perms::set_uid) == fs::perms::none;
+}
+
 base::Status WriteEtc(const std::string& dir) {
   std::error_code error;
   fs::create_directories(dir, error);
@@ -141,6 +148,7 @@ base::Status Probe(const std::string& bwrap, const std::string& etc_dir, const b
   spawn.command.insert(spawn.command.end(), args.begin(), args.end());
   spawn.command.insert(spawn.command.end(), {"--", "/usr/bin/true"});
   spawn.environment = {"PATH=/usr/bin:/bin"};
+  KeepToOwnSockets(spawn);
   const auto output =
       base::RunCommand(spawn, base::Deadline::After(clock, std::chrono::seconds(10)), clock);
   if (!output) return fail(output.error().message);

@@ -9,6 +9,7 @@
 
 #include "client/base/clock.h"
 #include "client/base/result.h"
+#include "client/base/spawn.h"
 
 namespace sless::sandbox {
 
@@ -31,6 +32,11 @@ std::vector<std::string> Arguments(const Sandbox& sandbox);
 
 /// Whether every sandbox shows this host path.
 bool AlwaysThere(const std::string& path);
+
+/// For the process that becomes a sandbox (`spawn.command` begins with bwrap): keeps it from the
+/// abstract unix sockets of the host and of other sandboxes, which lie in the shared network
+/// namespace. Does nothing where the kernel cannot (before Linux 6.12) or bwrap is setuid.
+void KeepToOwnSockets(base::SpawnOptions& spawn);
 
 /// Writes a made-up passwd and group into `dir` (made if missing). Error: kInternal.
 base::Status WriteEtc(const std::string& dir);

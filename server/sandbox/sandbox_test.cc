@@ -2,12 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "client/base/fd.h"
 #include "client/base/spawn.h"
 #include "client/base/strings.h"
 #include "client/base/testing/result_matchers.h"
@@ -52,6 +58,7 @@ class RealSandbox : public testing::Test {
     spawn.command.insert(spawn.command.end(), args.begin(), args.end());
     spawn.command.insert(spawn.command.end(), {"--", "/bin/sh", "-c", script});
     spawn.environment = {"PATH=/usr/bin:/bin"};
+    KeepToOwnSockets(spawn);
     const base::SystemClock clock;
     const auto output =
         base::RunCommand(spawn, base::Deadline::After(clock, std::chrono::seconds(20)), clock);
@@ -93,6 +100,26 @@ find /proc/[a-z]* -type f ! -path '/proc/self/*' ! -path '/proc/thread-self/*' 2
 while read f; do (: >> "$f") 2>/dev/null && echo "write $f"; done
 true)"),
               testing::IsEmpty());
+}
+
+// The network is the host's, and abstract sockets belong to it.
+TEST_F(RealSandbox, AbstractSocketsOfOthersAreOutOfReach) {
+  if (syscall(SYS_landlock_create_ruleset, nullptr, 0, 1) < 6) GTEST_SKIP() << "needs Linux 6.12";
+  const std::string name = "sless-test" + root_;
+  sockaddr_un address{AF_UNIX, {}};
+  std::copy(name.begin(), name.end(), address.sun_path + 1);
+  const base::Fd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address),
+                 offsetof(sockaddr_un, sun_path) + 1 + name.size()),
+            0);
+  ASSERT_EQ(listen(listener.get(), 5), 0);
+  const std::string connect =
+      "/usr/bin/python3 -Ic 'import socket\n"
+      "def unix(): return socket.socket(socket.AF_UNIX)\n"
+      "own = unix(); own.bind(\"\\0own\"); own.listen(); unix().connect(\"\\0own\")\n"
+      "try: unix().connect(\"\\0" +
+      name + "\"); print(\"reached\")\nexcept PermissionError: print(\"out of reach\")'";
+  EXPECT_THAT(Run(connect), testing::ElementsAre("out of reach"));
 }
 
 TEST(SandboxAlwaysThere, IsWhatEverySandboxShows) {

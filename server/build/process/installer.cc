@@ -217,6 +217,7 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
     box.directory = directory;
     const auto args = sandbox::Arguments(box);
     spawn.command = {base::FindProgram(options_.bwrap, options_.path)};
+    sandbox::KeepToOwnSockets(spawn);
     spawn.command.insert(spawn.command.end(), args.begin(), args.end());
     // The limit is set inside, where the count is that of the sandbox and not of all that the
     // server's user runs.

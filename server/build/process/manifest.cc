@@ -29,6 +29,10 @@ tl::unexpected<base::Error> Bad(const std::string& file, const std::string& mess
       Code::kFailedPrecondition, file + ": " + message, "", "BuildFailed", {file, 0, {}}});
 }
 
+// Another one makes all layers anew. Those of "1" may hold packages of a registry that the server's
+// settings do not name.
+constexpr std::string_view kLayers = "2";
+
 // A length before each part: no two lists of parts give one text.
 std::string Key(std::initializer_list<std::string_view> parts) {
   base::Sha256 hash;
@@ -56,7 +60,7 @@ base::Result<std::optional<Manifest>> ReadRequirements(const std::string& code_d
   }
   if (!any) return std::optional<Manifest>();
   Manifest manifest{runtime, "requirements.txt", *text, false, ""};
-  manifest.key = Key({"1", runtime, *text, other_files ? source_hash : ""});
+  manifest.key = Key({kLayers, runtime, *text, other_files ? source_hash : ""});
   return std::optional(std::move(manifest));
 }
 
@@ -108,8 +112,8 @@ base::Result<std::optional<Manifest>> ReadPackage(const std::string& code_dir,
        {"dependencies", "optionalDependencies", "peerDependencies", "overrides", "workspaces"}) {
     if (package->contains(name)) relevant[name] = (*package)[name];
   }
-  manifest.key = Key(
-      {"1", runtime, base::DumpJson(relevant), lock, ReadFile(code_dir + "/.npmrc").value_or("")});
+  manifest.key = Key({kLayers, runtime, base::DumpJson(relevant), lock,
+                      ReadFile(code_dir + "/.npmrc").value_or("")});
   return std::optional(std::move(manifest));
 }
 

@@ -29,7 +29,7 @@ struct ProcessBuilderOptions {
   std::string node = "node";  ///< its folder is put in front of the PATH of npm
   /// What of the server's environment pip and npm may see, for registries, proxies and
   /// certificates; main fills it with the PIP_*, NPM_CONFIG_*, npm_config_*, *_PROXY, *_proxy,
-  /// SSL_CERT_* and NODE_EXTRA_CA_CERTS variables.
+  /// SSL_CERT_*, REQUESTS_CA_BUNDLE and NODE_EXTRA_CA_CERTS variables.
   std::map<std::string, std::string> environment;
   std::string home;  ///< the server's home, whose pip and npm configuration is used; "" if none
 };

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 2> kPipHome{".config/pip/pip.conf", ".pip
 
 // The settings that name files. Not each value that looks like a path: a cache or a prefix of the
 // server's is no business of a build.
-constexpr std::array<std::string_view, 16> kPathSettings{"cert",
+constexpr std::array<std::string_view, 17> kPathSettings{"cert",
                                                          "client_cert",
                                                          "find_links",
                                                          "constraint",
@@ -38,7 +38,8 @@ constexpr std::array<std::string_view, 16> kPathSettings{"cert",
                                                          "globalconfig",
                                                          "ssl_cert_file",
                                                          "ssl_cert_dir",
-                                                         "node_extra_ca_certs"};
+                                                         "node_extra_ca_certs",
+                                                         "requests_ca_bundle"};
 
 // "PIP_FIND_LINKS", "find-links" and "find_links" are one; of "//host/:certfile" the end counts.
 std::string Setting(std::string_view name) {
@@ -135,7 +136,7 @@ RegistrySettings ReadRegistrySettings(Tool tool,
     return true;
   };
   for (const auto& [name, value] : environment) {
-    const bool pip = name.starts_with("PIP_");
+    const bool pip = name.starts_with("PIP_") || name == "REQUESTS_CA_BUNDLE";
     const bool npm = name.starts_with("NPM_CONFIG_") || name.starts_with("npm_config_") ||
                      name == "NODE_EXTRA_CA_CERTS";
     const std::string setting = Setting(name);

@@ -206,6 +206,7 @@ base::Result<Launched> Launcher::Launch(const RevisionKey& key, const ReplicaSpe
     ASSIGN_OR_RETURN(args, Memory("arguments", JoinNul(sandbox::Arguments(sandbox))));
     spawn.fds.emplace_back(args.get(), kArgsFd);
     spawn.command = {bwrap_, "--args", fmt::format("{}", kArgsFd), "--"};
+    sandbox::KeepToOwnSockets(spawn);
   }
   spawn.command.insert(spawn.command.end(), flags.begin(), flags.end());
   auto child = base::Spawn(spawn);
