@@ -42,8 +42,8 @@ std::map<std::string, std::string> RegistryVariables(
     const std::map<std::string, std::string>& all) {
   constexpr std::array<std::string_view, 3> kPrefixes{"PIP_", "NPM_CONFIG_", "npm_config_"};
   constexpr std::array<std::string_view, 2> kSuffixes{"_PROXY", "_proxy"};
-  constexpr std::array<std::string_view, 3> kNames{"SSL_CERT_FILE", "SSL_CERT_DIR",
-                                                   "NODE_EXTRA_CA_CERTS"};
+  constexpr std::array<std::string_view, 4> kNames{"SSL_CERT_FILE", "SSL_CERT_DIR",
+                                                   "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"};
   std::map<std::string, std::string> some;
   for (const auto& [name, value] : all) {
     bool take = std::find(kNames.begin(), kNames.end(), name) != kNames.end();
