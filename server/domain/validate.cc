@@ -81,8 +81,8 @@ Status ValidateMetadata(const api::Metadata& metadata) {
           path);
     }
     if (!base::IsUtf8(value)) return Invalid("the value is not valid UTF-8", MemberPath(path, key));
-    RETURN_IF_ERROR(CheckText("the value of an annotation", value, kMaxAnnotationValue,
-                                  MemberPath(path, key)));
+    RETURN_IF_ERROR(
+        CheckText("the value of an annotation", value, kMaxAnnotationValue, MemberPath(path, key)));
   }
   return base::Ok();
 }
