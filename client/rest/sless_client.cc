@@ -7,6 +7,7 @@
 
 #include "client/api/fields.h"
 #include "client/api/routes.h"
+#include "client/base/digest.h"
 #include "client/base/json.h"
 #include "client/base/strings.h"
 #include "client/rest/caller.h"
@@ -58,9 +59,7 @@ std::string AnnotationPatch(std::string_view name, json value) {
 
 /// A hash goes into the path as it is, so it must be one.
 base::Status CheckHash(std::string_view hash) {
-  const bool good = hash.size() == 71 && hash.starts_with("sha256:") &&
-                    hash.substr(7).find_first_not_of("0123456789abcdef") == std::string_view::npos;
-  if (good) return base::Ok();
+  if (base::IsContentHash(hash)) return base::Ok();
   return base::Err(
       Code::kInvalidArgument,
       fmt::format("want sha256:<64 hex digits>, got \"{}\"", base::Truncate(hash, 100)),

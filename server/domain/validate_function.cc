@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "client/api/rules.h"
+#include "client/base/digest.h"
 #include "client/base/strings.h"
 #include "server/domain/checks.h"
 #include "server/domain/field_bounds.h"
@@ -11,13 +12,8 @@ namespace {
 
 using base::Status;
 
-bool IsSourceHash(std::string_view hash) {
-  return hash.starts_with("sha256:") && hash.size() == 7 + 64 &&
-         hash.find_first_not_of("0123456789abcdef", 7) == std::string_view::npos;
-}
-
 Status CheckSource(const api::Source& source) {
-  if (!IsSourceHash(source.hash)) {
+  if (!base::IsContentHash(source.hash)) {
     return Invalid("want \"sha256:\" and 64 hex digits, the hash of the content tree",
                    "/spec/source/hash");
   }
