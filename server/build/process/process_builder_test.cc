@@ -455,6 +455,28 @@ TEST_F(RegistryOfTheServer, ABuildSeesThisAndNothingElse) {
   for (const auto& line : seen) EXPECT_TRUE(std::regex_match(line, may)) << line;
 }
 
+TEST_F(RegistryOfTheServer, ABackendThatPrintsItsEnvironmentPrintsNoPassword) {
+  environment_["PIP_EXTRA_INDEX_URL"] = WithPassword() + "/simple";
+  WriteAt(home_ + "/.config/pip/pip.conf", "[global]\nindex-url = " + WithPassword() + "/simple\n");
+  Open();
+  Write("handler.py", "def handle(event): return event\n");
+  Write("requirements.txt", "# mine\n./mine\n");
+  Write("mine/pyproject.toml",
+        "[build-system]\nrequires = []\nbuild-backend = \"mine\"\nbackend-path = [\".\"]\n");
+  Write("mine/mine.py",
+        "import os\nprint(dict(os.environ))\n"
+        "print(open(os.path.expanduser('~/.config/pip/pip.conf')).read().split('@')[0][-11:])\n"
+        "raise RuntimeError(os.environ['PIP_EXTRA_INDEX_URL'])\n");
+  const auto built = Build(Zip("python3.11"));
+  ASSERT_THAT(built, IsError(Code::kFailedPrecondition,
+                             AllOf(HasSubstr("RuntimeError: http://***@127.0.0.1"),
+                                   testing::Not(HasSubstr("sesame-open")))));
+  EXPECT_EQ(built.error().source.line, 2);
+  EXPECT_THAT(lines_, Contains(HasSubstr("'PIP_EXTRA_INDEX_URL': 'http://***@127.0.0.1")));
+  EXPECT_THAT(lines_, testing::Not(Contains(HasSubstr("sesame-open"))));
+  EXPECT_THAT(built.error().source.log_tail, testing::Not(Contains(HasSubstr("sesame-open"))));
+}
+
 TEST_F(RegistryOfTheServer, ByPipConf) {
   WriteAt(home_ + "/.config/pip/pip.conf", "[global]\nindex-url = " + WithPassword() + "/simple\n");
   BuildsFromIt("python3.11", kWheel);
