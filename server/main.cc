@@ -7,7 +7,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -99,7 +101,7 @@ struct Flags {
       if (command.count(config::FlagName(name)) > 0) sources.flags[name] = value;
     }
     for (const auto& [name, on] : switches) {
-      if (on) sources.flags[name] = "true";
+      if (command.count(config::FlagName(name)) > 0) sources.flags[name] = on ? "true" : "false";
     }
     return config::Load(sources);
   }
@@ -108,6 +110,33 @@ struct Flags {
 int Fail(const base::Error& error) {
   fmt::print(stderr, "slessd: {}\n", error.message);
   return 1;
+}
+
+base::Status Print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+    return base::Ok();
+  return base::Err(base::Code::kUnavailable,
+                   fmt::format("cannot write to the standard output: {}", std::strerror(errno)));
+}
+
+int PrintOrFail(const base::Result<std::string>& text) {
+  if (!text) return Fail(text.error());
+  const auto printed = Print(*text);
+  return printed ? 0 : Fail(printed.error());
+}
+
+/// Nobody can read a token again: one that was not printed must not stay.
+int CreateToken(const std::string& data_dir, const std::string& name) {
+  const auto text = app::CreateToken(data_dir, name);
+  if (!text) return Fail(text.error());
+  const auto printed = Print(*text);
+  if (printed) return 0;
+  auto error = printed.error();
+  const auto deleted = app::DeleteToken(data_dir, name);
+  error.message += deleted ? fmt::format("; the token \"{}\" was deleted again", name)
+                           : fmt::format("; delete the token \"{}\", which nobody can read: {}",
+                                         name, deleted.error().message);
+  return Fail(error);
 }
 
 int Serve(const config::Options& options) {
@@ -176,13 +205,8 @@ int main(int argc, char** argv) {
     const auto options = *serve ? serve_flags.Load(*serve) : config_flags.Load(*show);
     if (!options) return Fail(options.error());
     if (*serve) return Serve(*options);
-    fmt::print("{}", config::ToYaml(*options));
-    return 0;
+    return PrintOrFail(config::ToYaml(*options));
   }
-  const auto text = *create ? app::CreateToken(data_dir, name)
-                    : *list ? app::ListTokens(data_dir)
-                            : app::DeleteToken(data_dir, name);
-  if (!text) return Fail(text.error());
-  fmt::print("{}", *text);
-  return 0;
+  if (*create) return CreateToken(data_dir, name);
+  return PrintOrFail(*list ? app::ListTokens(data_dir) : app::DeleteToken(data_dir, name));
 }

@@ -9,6 +9,11 @@
 
 namespace sless::app {
 
+base::Result<std::unique_ptr<store::ObjectStore>> OpenStore(const std::string& data_dir,
+                                                            const base::Clock& clock) {
+  return store::OpenSqlite(data_dir + "/" + std::string(kStoreFile), clock, store::Check::kNone);
+}
+
 base::Result<Drivers> MakeDrivers(const config::Options& options, const Environment& environment,
                                   const DataDir& data, const base::Clock& clock,
                                   base::Logger& log) {

@@ -38,6 +38,10 @@ struct Drivers {
   std::vector<std::string> runtimes;  ///< languages that this host can run
 };
 
+/// The store of a data folder, beside a running server: it is not checked for damage. Errors: those
+/// of store::OpenSqlite.
+base::Result<std::unique_ptr<store::ObjectStore>> OpenStore(const std::string& data_dir,
+                                                            const base::Clock& clock);
 /// Errors: those of the factories; each says what is missing and what to do.
 base::Result<Drivers> MakeDrivers(const config::Options& options, const Environment& environment,
                                   const DataDir& data, const base::Clock& clock, base::Logger& log);

@@ -4,7 +4,6 @@
 #include <mutex>
 
 #include "client/base/strings.h"
-#include "server/app/listen_address.h"
 #include "server/handlers/handlers.h"
 
 namespace sless::app {
@@ -23,20 +22,31 @@ void Pause(std::stop_token stop, milliseconds wait) {
   never.wait_for(lock, stop, wait, [] { return false; });
 }
 
+/// The URL for clients on this machine: the host as it was asked for (loopback for a wildcard), the
+/// port that was got.
+std::string LocalUrl(const std::string& listen, const std::string& address) {
+  auto host = listen.substr(0, listen.rfind(':'));
+  if (host == "0.0.0.0" || host == "[::]") host = "127.0.0.1";
+  return "http://" + host + address.substr(address.rfind(':'));
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<Server>> Server::Start(config::Options options,
                                                     Environment environment, base::Logger& log) {
   ASSIGN_OR_RETURN(auto data, DataDir::Lock(options.data_dir));
-  ASSIGN_OR_RETURN(const auto listen, ResolvePort(options.listen));
   std::unique_ptr<Server> server(new Server(std::move(options), std::move(data), log));
+  // First: a port that is taken is told at once, and the URLs that are handed out need the port.
+  server->io_ = std::make_unique<http::IoPool>();
+  ASSIGN_OR_RETURN(server->listener_, http::Listener::Open(*server->io_, server->options_.listen));
   ASSIGN_OR_RETURN(server->drivers_,
                    MakeDrivers(server->options_, environment, server->data_, server->clock_, log));
-  server->external_url_ =
-      server->options_.external_url.empty() ? UrlOfAddress(listen) : server->options_.external_url;
+  server->external_url_ = server->options_.external_url.empty()
+                              ? LocalUrl(server->options_.listen, server->listener_->address())
+                              : server->options_.external_url;
   while (server->external_url_.ends_with('/')) server->external_url_.pop_back();
   server->WireRooms();
-  RETURN_IF_ERROR(server->Run(listen));
+  RETURN_IF_ERROR(server->Run());
   return server;
 }
 
@@ -51,7 +61,6 @@ Server::~Server() { Stop(base::Deadline{base::SteadyPoint::min()}); }
 void Server::WireRooms() {
   auto& store = *drivers_.store;
   auth_ = auth::MakeAuthenticator(store, clock_);
-  io_ = std::make_unique<http::IoPool>();
   wake_ = std::make_unique<http::WakeHub>();
   gateway::GatewayOptions gateway_options;
   gateway_options.external_scheme = external_url_.starts_with("https://") ? "https" : "http";
@@ -98,7 +107,7 @@ void Server::WireRooms() {
   controller_->Add(api::kKindJob, *jobs_);
 }
 
-base::Status Server::Run(const std::string& listen) {
+base::Status Server::Run() {
   wake_subscription_ = handlers::WakeOnChange(*drivers_.store, *wake_);
   http::Router router;
   gateway_->RegisterRoutes(router);
@@ -110,13 +119,12 @@ base::Status Server::Run(const std::string& listen) {
                                   "restoring what served before the start");
                }});
   http::ServerOptions http_options;
-  http_options.listen = listen;
   http_options.workers = static_cast<int>(options_.http_workers);
   http_options.max_connections = static_cast<size_t>(options_.http_max_connections);
   // Before anybody can ask: calls of a function that is not published yet wait for it.
   RETURN_IF_ERROR(controller_->Start());
-  ASSIGN_OR_RETURN(http_,
-                   http::Server::Start(http_options, std::move(router), {*io_, log_, metrics_}));
+  http_ = http::Server::Start(*listener_, http_options, std::move(router), {*io_, log_, metrics_});
+  listener_.reset();
   RETURN_IF_ERROR(runs_->Start());
   scheduler_->Start();
   RETURN_IF_ERROR(data_.Announce(http_->address()));

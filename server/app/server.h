@@ -29,16 +29,15 @@ namespace sless::app {
 /// may use what comes before.
 class Server {
  public:
-  /// Opens the data folder, listens, brings back what served before. Returned: it listens; Ready()
-  /// follows. Errors: everything that keeps a server from starting, with what to do about it.
+  /// Opens the data folder, listens, brings back what served before. Returned: it answers; /readyz
+  /// says when all of that is back. Errors: everything that keeps a server from starting, with what
+  /// to do about it.
   static base::Result<std::unique_ptr<Server>> Start(config::Options options,
                                                      Environment environment, base::Logger& log);
   ~Server();
 
   const std::string& address() const { return http_->address(); }
   const std::string& external_url() const { return external_url_; }
-  /// Everything that was in the store at the start serves again.
-  bool Ready() const { return ready_; }
   /// Takes nothing new, lets running calls and runs end until `deadline`, ends the rest, stops
   /// everything. Idempotent.
   void Stop(base::Deadline deadline);
@@ -46,7 +45,7 @@ class Server {
  private:
   Server(config::Options options, DataDir data, base::Logger& log);
   void WireRooms();
-  base::Status Run(const std::string& listen);
+  base::Status Run();
   void Maintain(std::stop_token stop);
   void WatchReadiness(std::stop_token stop);
 
@@ -60,6 +59,7 @@ class Server {
   Drivers drivers_;
   std::unique_ptr<auth::Authenticator> auth_;
   std::unique_ptr<http::IoPool> io_;
+  std::unique_ptr<http::Listener> listener_;  ///< until http_ has it
   std::unique_ptr<http::WakeHub> wake_;
   std::unique_ptr<store::Subscription> wake_subscription_;
   std::unique_ptr<gateway::Gateway> gateway_;

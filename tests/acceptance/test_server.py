@@ -7,6 +7,7 @@ import io
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import threading
@@ -117,6 +118,36 @@ class Program(unittest.TestCase):
         done = self.run_it("config", "--http-workers", "7", env={**os.environ, "SLESS_JOBS_WORKERS": "9"})
         self.assertIn("workers: 7", done.stdout)
         self.assertIn("workers: 9", done.stdout)
+
+    def test_a_flag_wins_over_the_file_also_to_switch_off(self):
+        plane = ControlPlane(config="insecure_no_sandbox: true\n")
+        self.addCleanup(plane.stop)
+        for flag, want in (([], "true"), (["--insecure-no-sandbox=false"], "false"), (["--insecure-no-sandbox"], "true")):
+            done = self.run_it("config", *plane.args, *flag)
+            self.assertIn(f"insecure_no_sandbox: {want}", done.stdout, (flag, done.stderr))
+
+    def test_a_token_that_nobody_could_read_is_deleted_again(self):
+        plane = ControlPlane()
+        self.addCleanup(plane.stop)
+        words = ["--data-dir", plane.data, "--name", "lost"]
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([SLESSD, "token", "create", *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30, check=False)
+        self.assertEqual(1, done.returncode)
+        self.assertIn("No space left", done.stderr)
+        self.assertIn('"lost" was deleted again', done.stderr)
+        self.assertEqual("", self.run_it("token", "list", "--data-dir", plane.data).stdout)
+        self.assertEqual(0, self.run_it("token", "create", *words).returncode)
+
+    def test_a_port_that_is_taken(self):
+        plane = ControlPlane()
+        self.addCleanup(plane.stop)
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            done = self.run_it("serve", "--data-dir", plane.data, "--listen", address)
+        self.assertEqual(1, done.returncode)
+        self.assertIn(f"cannot listen on {address}", done.stderr)
 
 
 class FirstProcess(ServerCase):
