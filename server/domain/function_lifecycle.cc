@@ -30,8 +30,4 @@ std::string RevisionInput(const api::FunctionSpec& spec) {
   return hash.Hex();
 }
 
-bool SameBuild(const api::FunctionSpec& a, const api::FunctionSpec& b) {
-  return a.source.hash == b.source.hash && a.runtime == b.runtime && a.entrypoint == b.entrypoint;
-}
-
 }  // namespace sless::domain

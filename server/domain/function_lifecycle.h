@@ -12,8 +12,4 @@ namespace sless::domain {
 /// server: it is stored.
 std::string RevisionInput(const api::FunctionSpec& spec);
 
-/// What makes a new build: source.hash, runtime and entrypoint (which is checked by the build).
-/// code_hash alone builds nothing.
-bool SameBuild(const api::FunctionSpec& a, const api::FunctionSpec& b);
-
 }  // namespace sless::domain

@@ -171,15 +171,6 @@ TEST(RevisionInput, CodeAndCodeHashDoNotMix) {
   EXPECT_NE(RevisionInput(a), RevisionInput(b));
 }
 
-TEST(SameBuild, IgnoresConfiguration) {
-  api::FunctionSpec a, b;
-  b.environment["A"] = "1";
-  b.code_hash = "x";
-  EXPECT_TRUE(SameBuild(a, b));
-  b.source.hash = "x";
-  EXPECT_FALSE(SameBuild(a, b));
-}
-
 TEST(WantedReplicas, Table) {
   EXPECT_EQ(WantedReplicas(0, 0, 1, 0, 5), 0);
   EXPECT_EQ(WantedReplicas(0, 1, 1, 0, 5), 1);

@@ -29,11 +29,6 @@ void WorkerPool::Stop() {
   threads_.clear();  // joins
 }
 
-size_t WorkerPool::Waiting() const {
-  std::lock_guard lock(mutex_);
-  return tasks_.size();
-}
-
 void WorkerPool::Run(std::stop_token stop) {
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, stop, [&] { return !tasks_.empty(); })) {

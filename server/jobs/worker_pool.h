@@ -23,12 +23,11 @@ class WorkerPool {
   void Submit(std::function<void(std::stop_token)> task);
   /// Asks running tasks to stop, drops waiting ones, returns when all threads ended.
   void Stop();
-  size_t Waiting() const;
 
  private:
   void Run(std::stop_token stop);
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<std::function<void(std::stop_token)>> tasks_;
   bool stopped_ = false;

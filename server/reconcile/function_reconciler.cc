@@ -66,11 +66,20 @@ const Revision* FunctionReconciler::View::Find(int64_t number) const {
 }
 
 FunctionReconciler::Known& FunctionReconciler::KnownOf(const api::ObjectKey& key) {
-  return *known_.With([&](auto& known) {
-    auto& slot = known[key];
-    if (!slot) slot = std::make_unique<Known>();
+  return *memory_.With([&](Memory& memory) {
+    auto& slot = memory.known[key];
+    if (!slot) {
+      const auto departed = memory.departed.extract(key);
+      slot = std::make_unique<Known>();
+      if (departed) slot->least_revision = departed.mapped().least_revision;
+    }
     return slot.get();
   });
+}
+
+size_t FunctionReconciler::Remembered() const {
+  return memory_.With(
+      [](const Memory& memory) { return memory.known.size() + memory.departed.size(); });
 }
 
 base::Result<Next> FunctionReconciler::Reconcile(const api::ObjectKey& key) {
@@ -122,13 +131,18 @@ base::Result<Next> FunctionReconciler::Reconcile(const api::ObjectKey& key) {
 }
 
 base::Result<Next> FunctionReconciler::Gone(const api::ObjectKey& key) {
-  Known& known = KnownOf(key);
   deps_.builds.Forget(key.ns, key.name);
   deps_.serving.Remove(key.ns, key.name);
   routed_.With([&](auto& routed) { routed.erase({key.ns, key.name}); });
-  const bool was_known = !known.uid.empty();
-  known = Known{.least_revision = known.least_revision};
-  if (was_known) Dependents(key.ns, key.name);
+  const auto now = deps_.clock.Steady();
+  const auto known = memory_.With([&](Memory& memory) {
+    auto node = memory.known.extract(key);
+    std::erase_if(memory.departed,
+                  [&](const auto& entry) { return now - entry.second.at > options_.drained; });
+    if (node) memory.departed[key] = {node.mapped()->least_revision, now};
+    return node;
+  });
+  if (known && !known.mapped()->uid.empty()) Dependents(key.ns, key.name);
   return Next::Done();
 }
 

@@ -33,6 +33,8 @@ class FunctionReconciler final : public Reconciler {
     std::chrono::milliseconds status_interval{
         1000};                  ///< counts of replicas are written at most so often
     size_t keep_revisions = 5;  ///< ended ones besides the serving one
+    /// So long after the end of a function no replica of it is left.
+    std::chrono::milliseconds drained = std::chrono::hours(2);
   };
   struct Deps {
     store::ObjectStore& store;
@@ -51,6 +53,8 @@ class FunctionReconciler final : public Reconciler {
   /// True if the route of the function that is published has this http trigger with these settings.
   bool Routed(const std::string& ns, const std::string& function,
               const gateway::HttpRoute& route) const;
+  /// Functions that are remembered, also those that are gone.
+  size_t Remembered() const;
 
  private:
   // What this process knows of one function. Used by one worker at a time; only the map of them has
@@ -58,8 +62,7 @@ class FunctionReconciler final : public Reconciler {
   struct Known {
     std::string uid;
     std::optional<gateway::FunctionRoute> published;
-    int64_t least_revision =
-        1;  // numbers are not used twice: replicas of a deleted function may still be draining
+    int64_t least_revision = 1;  // numbers are not used twice, see Departed
     int64_t preparing = 0;       // revision given to Serving::Prepare and not published, 0 for none
     base::SteadyPoint start_by;  // for `preparing`
     int transient_failures = 0;
@@ -102,9 +105,19 @@ class FunctionReconciler final : public Reconciler {
   base::Status Prune(View& view, int64_t serving);
   void Dependents(const std::string& ns, const std::string& function);
 
+  // Of a function that is gone: its numbers stay used while replicas of it may be draining.
+  struct Departed {
+    int64_t least_revision = 1;
+    base::SteadyPoint at;
+  };
+  struct Memory {
+    std::map<api::ObjectKey, std::unique_ptr<Known>> known;
+    std::map<api::ObjectKey, Departed> departed;
+  };
+
   const Deps deps_;
   const Options options_;
-  base::Guarded<std::map<api::ObjectKey, std::unique_ptr<Known>>> known_;
+  base::Guarded<Memory> memory_;
   base::Guarded<std::map<std::pair<std::string, std::string>, std::vector<gateway::HttpRoute>>>
       routed_;
 };

@@ -265,6 +265,22 @@ TEST_F(FunctionReconcilerTest, DeletionRemovesEverythingAndNumbersAreNotUsedAgai
   EXPECT_EQ(world_.Get<Function>("f").status.revision, 2);
 }
 
+TEST(FunctionReconcilerMemory, NamesThatAreGoneAreForgotten) {
+  World world;
+  world.options.drained = std::chrono::milliseconds(0);
+  world.Start();
+  world.PutFunction("f");
+  ASSERT_TRUE(world.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world.functions->Remembered(), 1u);
+  world.Delete<Function>("f");
+  ASSERT_TRUE(world.Gone<Function>("f"));
+  // A trigger may name functions that never were.
+  EXPECT_TRUE(Eventually([&] {
+    world.controller->Put({"Function", "default", base::RandomHex(4)});
+    return world.functions->Remembered() == 0;
+  }));
+}
+
 TEST_F(FunctionReconcilerTest, StatusFollowsTheLoadAndThenIsQuiet) {
   world_.PutFunction("f");
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));

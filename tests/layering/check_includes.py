@@ -2,7 +2,7 @@
 """Fails when an #include breaks the dependency rule of docs/architecture.md, section 3.
 
 The rule is the DEPS list of each sless_room() call in CMake, so that it is stated once; here every quoted #include of a room's files is
-held against it. Tests and testing/ folders may also include what TEST_DEPS names and any testing/ folder. Of the drivers only app/drivers.cc
+held against it, and a room in DEPS that no file of the room includes is a mistake too. Tests and testing/ folders may also include what TEST_DEPS names and any testing/ folder. Of the drivers only app/drivers.cc
 knows. Which rooms include which library is said by the second table of section 3, which is read here.
 """
 import os
@@ -17,6 +17,7 @@ PROGRAMS = {
     "examples/framework": ("provider/", "client/"),
     "tests": ("provider/", "client/", "server/"),
 }
+ROOTS = ("app", "provider")  # their DEPS are what the program is made of
 WHOLE_PROGRAM = ("provider/docsgen", "provider/main.cc", "server/app", "server/main.cc")
 DRIVERS = ("store_memory", "store_sqlite", "artifact_filesystem", "build_process", "runtime_process")
 SYSTEM = ("sys/", "net/", "netinet/", "arpa/", "linux/")
@@ -77,7 +78,7 @@ def main():
                 return name
         return None
 
-    problems, checked, known = [], 0, libraries()
+    problems, checked, known, used = [], 0, libraries(), {}
     if not known:
         problems.append("docs/architecture.md: section 3 has no table of libraries")
     for top in ("client", "provider", "server"):
@@ -100,6 +101,8 @@ def main():
                         checked += 1
                         target = match.group(1)
                         other = room_of(target)
+                        if not is_test:
+                            used.setdefault(room, set()).add(other)
                         if other in DRIVERS and room != other and not is_test and path != "server/app/drivers.cc":
                             problems.append(f"{path}:{number}: {target} is a driver, which only server/app/drivers.cc may include")
                             continue
@@ -121,6 +124,10 @@ def main():
                             continue
                         problems.append(f"{path}:{number}: room {room} may not include {target} (room {other}); "
                                         f"its DEPS: {', '.join(sorted(deps - {room})) or 'none'}")
+    for name, (folder, deps, _) in sorted(by_name.items()):
+        if name in ROOTS:
+            continue
+        problems += [f"{folder}: room {name} has {dep} in DEPS and includes nothing of it" for dep in sorted(deps - used.get(name, set()) - {"base"})]
     for problem in problems:
         print(problem)
     print(f"layering: {checked} includes, {len(by_name)} rooms, {len(problems)} problems")
