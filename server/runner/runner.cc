@@ -41,7 +41,7 @@ Response EventAnswer(const Outcome& outcome) {
   if (outcome.error) {
     base::Error error = *outcome.error;
     error.source.log_tail = Tail(outcome);
-    return ErrorAnswer(error, api::HttpStatus(error.code));
+    return ErrorAnswer(error, api::HttpStatus(error));
   }
   const nlohmann::ordered_json body{{"resultJson", outcome.result_json},
                                     {"logTail", outcome.log_tail},
@@ -61,8 +61,8 @@ Response PublicError(const base::Error& error, const std::string& request_id) {
         "id {})",
         request_id);
   }
-  const bool bad_gateway = error.reason == "HandlerError" || error.reason == "ReplicaDied";
-  return ErrorAnswer(shown, bad_gateway ? 502 : api::HttpStatus(error.code));
+  // To a stranger what failed is a backend, whoever wrote it.
+  return ErrorAnswer(shown, error.reason == "HandlerError" ? 502 : api::HttpStatus(error));
 }
 
 Response HttpOutcome(const Outcome& outcome, const std::string& request_id) {

@@ -327,7 +327,7 @@ class Contract:
         for what in ("die", "segfault"):
             self.deploy("crash-" + what)
             answer = self.invoke(what, "crash-" + what)
-            self.assertEqual(500, answer.status, answer)
+            self.assertEqual(502, answer.status, answer)
             self.assertIn("process", answer.text)
             self.until(lambda: self.invoke("pid", "crash-" + what).status == 200, 15, "it is started again")
 
@@ -351,7 +351,7 @@ class Contract:
     def test_too_much_memory_is_told(self):
         self.deploy("greedy", memoryMb=128, timeoutSec=30)
         answer = self.invoke("memory", "greedy")
-        self.assertIn(answer.status, (422, 500), answer)
+        self.assertIn(answer.status, (422, 502), answer)
         self.assertRegex(answer.text, "[Mm]emory")
         self.until(lambda: self.invoke("pid", "greedy").status == 200, 15, "it goes on")
 
