@@ -8,7 +8,8 @@ namespace sless::domain {
 namespace {
 
 api::JobStatus Follow(api::JobStatus status, const api::Run& run) {
-  status.phase = run.status.phase;
+  // Failed is final; a run that was allowed one more attempt has yet to begin it.
+  status.phase = run.status.phase == "Failed" && !HasEnded(run) ? "Pending" : run.status.phase;
   status.run_id = run.spec.run_id;
   status.last_run_id = std::max(status.last_run_id, run.spec.run_id);
   status.result_json = run.status.result_json;

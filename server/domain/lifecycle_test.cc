@@ -162,6 +162,21 @@ TEST(RevisionInput, ChangesWithWhatRunsOnly) {
   }
 }
 
+TEST(NextJobStatus, ARunThatWasAllowedOneMoreAttemptIsPending) {
+  api::Job job;
+  job.spec.run_id = 1;
+  std::optional<api::Run> run(api::Run{});
+  run->spec.run_id = 1;
+  run->status.phase = "Failed";
+  run->status.attempt = run->spec.max_attempts = 1;
+  const auto phase = [&] {
+    return NextJobStatus(DecideJob(job.spec, job.status, run), job, run).phase;
+  };
+  EXPECT_EQ(phase(), "Failed");
+  run->spec.max_attempts = 2;
+  EXPECT_EQ(phase(), "Pending");
+}
+
 TEST(RevisionInput, CodeAndCodeHashDoNotMix) {
   api::FunctionSpec a, b;
   a.source.hash = "xy";
