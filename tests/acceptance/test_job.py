@@ -20,6 +20,13 @@ def handle(event, context):
         print("slept", event["sleep"], flush=True)
     if event.get("fail"):
         raise ValueError("asked to fail")
+    end = time.time() + event.get("stubborn", 0)
+    while time.time() < end:
+        try:
+            print("alive", context.request_id, flush=True)
+            time.sleep(0.1)
+        except BaseException:
+            pass
     return {"n": event.get("n", 0)}
 '''
 FUNCTION = '''
@@ -334,6 +341,26 @@ class Active(JobCase):
         self.ws.apply()
         self.ws.apply("-replace=sless_job.j")
         self.assertEqual((2, [(1, "Succeeded")]), (self.runs(), self.history()))
+        self.assert_plan_empty()
+
+    def test_replaced_while_it_runs_never_runs_twice_at_once(self):
+        """Another call keeps the process alive in which the old run, deaf to its end, goes on."""
+        text = job("run_id = %d\n wait_timeout_sec = %d\n event_json = jsonencode({ stubborn = %d })").replace('"fn"', '"fn"\n  concurrency = 2')
+        self.ws.config(text % (1, 60, 0))
+        self.ws.apply()
+        self.ws.config(text % (2, 1, 30))
+        self.assert_says(self.ws.apply_fails(), "run 2 goes on")
+        other = threading.Thread(target=lambda: self.plane.api(f"/v1/namespaces/{self.ns}/functions/f1/invoke", "POST", {"sleep": 4}))
+        other.start()
+        self.until(lambda: self.runs() == 3, 5, "the other call has begun")
+        self.ws.config(text % (2, 60, 1))
+        self.ws.apply("-replace=sless_job.j")
+        other.join(10)
+        answer = self.plane.api(f"/v1/namespaces/{self.ns}/functions/f1/logs?limit=1000&stream=stdout")
+        alive = [item["line"] for item in answer.json()["items"] if item["line"].startswith("alive ")]
+        first, second = dict.fromkeys(alive)
+        self.assertEqual([first] * alive.count(first) + [second] * alive.count(second), alive, "one after the other")
+        self.assertEqual([(2, "Succeeded")], self.history())
         self.assert_plan_empty()
 
     def test_two_configurations_apply_one_job_and_it_runs_once(self):
