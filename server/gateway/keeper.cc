@@ -266,18 +266,9 @@ void Activator::Tell(FunctionState& function) {
   bool changed = false;
   {
     std::lock_guard lock(function.mutex);
-    const auto load = function.CurrentLoad(deps_.clock.Steady());
-    int prepared = 0;
-    for (const auto& [number, pool] : function.pools) {
-      if (pool->role == Pool::Role::kPrepared)
-        prepared += pool->prepare_failure ? 10000 : pool->probed ? 1 : pool->ensure_error ? 100 : 0;
-    }
-    changed = load.ready != function.shown.ready || load.restarts != function.shown.restarts ||
-              load.note.substr(0, load.note.rfind("; next start")) !=
-                  function.shown.note.substr(0, function.shown.note.rfind("; next start")) ||
-              prepared != function.prepared_shown;
-    function.shown = load;
-    function.prepared_shown = prepared;
+    auto now = function.Show();
+    changed = now != function.shown;
+    function.shown = std::move(now);
   }
   if (!changed) return;
   std::function<void(const std::string&, const std::string&)> callback;

@@ -88,6 +88,27 @@ ReplicaSlots* Pool::IdleReplica(std::chrono::nanoseconds idle, base::SteadyPoint
   return oldest;
 }
 
+std::string FunctionState::Cause() const {
+  if (!serving) return "";
+  if (serving->ensure_error) return serving->ensure_error->message;
+  if (serving->Ready() > 0 || !serving->failure) return "";
+  return fmt::format("{}: {}", serving->failure->reason, serving->failure->message);
+}
+
+FunctionState::Shown FunctionState::Show() const {
+  Shown now;
+  now.ready = serving ? serving->Ready() : 0;
+  now.restarts = serving ? serving->restarts : 0;
+  now.cause = Cause();
+  for (const auto& [number, pool] : pools) {
+    if (pool->role == Pool::Role::kPrepared) {
+      now.prepared[number] = {pool->prepare_failure.has_value(), pool->probed,
+                              pool->ensure_error.has_value()};
+    }
+  }
+  return now;
+}
+
 Load FunctionState::CurrentLoad(base::SteadyPoint now) const {
   Load load;
   load.waiting = static_cast<int>(waiters.size());
@@ -96,12 +117,10 @@ Load FunctionState::CurrentLoad(base::SteadyPoint now) const {
   load.starting = serving->starting;
   load.in_flight = serving->in_flight;
   load.restarts = serving->restarts;
-  if (serving->ensure_error) {
-    load.note = serving->ensure_error->message;
-  } else if (load.ready == 0 && serving->failure) {
+  load.note = Cause();
+  if (!load.note.empty() && !serving->ensure_error) {
     const auto wait =
         std::chrono::ceil<std::chrono::seconds>(std::max(serving->next_start, now) - now).count();
-    load.note = fmt::format("{}: {}", serving->failure->reason, serving->failure->message);
     if (wait > 0 && wait < 86400) load.note += fmt::format("; next start in {} s", wait);
   }
   return load;

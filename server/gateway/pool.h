@@ -89,8 +89,19 @@ struct FunctionState {
   std::map<int64_t, std::shared_ptr<Pool>> pools;
   std::deque<std::shared_ptr<Waiter>> waiters;
   bool removed = false;
-  Load shown;  ///< what OnChange told last
-  int prepared_shown = 0;
+  /// What the reconciler looks at, as OnChange told it last.
+  struct Shown {
+    int ready = 0;
+    int restarts = 0;
+    std::string cause;
+    struct Prepared {
+      bool failed, probed, refused;
+      bool operator==(const Prepared&) const = default;
+    };
+    std::map<int64_t, Prepared> prepared;  ///< by revision
+    bool operator==(const Shown&) const = default;
+  };
+  Shown shown;
 
   std::string Id() const { return ns + "/" + name; }
   /// Counts something of the function, but not of one that is gone: its metrics are gone too.
@@ -100,6 +111,9 @@ struct FunctionState {
     if (!removed) count();
   }
   Load CurrentLoad(base::SteadyPoint now) const;
+  Shown Show() const;
+  /// "" or why no replica is ready although wanted.
+  std::string Cause() const;
   /// Replicas that the load asks for, within scaling. One that refuses calls while it runs others
   /// (its process is being replaced) has no room for those that wait.
   int Needed(base::SteadyPoint now) const;
