@@ -94,6 +94,49 @@ class CreateBeforeDestroy(Case):
 
 
 class Attributes(Case):
+    def test_another_label_without_moved_loses_nothing(self):
+        """Terraform deletes under the old label and creates under the new one, at once and in any order."""
+        self.ws.write("fn/handler.py", PY)
+        names = {f"{self.ns}/f{i}" for i in range(8)}
+        for label in ("a", "b", "c"):
+            self.ws.config(f'''
+                resource "sless_function" "{label}" {{
+                  count      = 8
+                  name       = "f${{count.index}}"
+                  runtime    = "python3.11"
+                  source_dir = "fn"
+                }}
+            ''')
+            done = self.ws.run("apply", "-auto-approve", "-input=false", "-parallelism=20")
+            there = self.plane.api(f"/v1/namespaces/{self.ns}/functions").json()["items"]
+            # A create may be refused because of the delete beside it; then it says so, and nothing is green.
+            if done.code == 0:
+                self.assertEqual(names, {f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in there}, done)
+            self.ws.apply()
+            self.assert_plan_empty()
+
+    def test_one_name_twice_is_never_green(self):
+        self.ws.write("fn/handler.py", PY)
+        self.ws.write("other/handler.py", PY.replace("one", "other"))
+        self.ws.config(function() + function(source='source_dir = "other"').replace('"f" {', '"g" {'))
+        done = self.ws.apply_fails()
+        self.assert_says(done, "f1")
+        self.assertTrue("taken over by another create" in done.flat or "already exists" in done.flat, done)
+
+    def test_a_namespace_that_is_known_after_apply(self):
+        self.ws.write("fn/handler.py", PY)
+        body = 'namespace = terraform_data.ns.output'
+        text = 'resource "terraform_data" "ns" { input = "%s" }\n'
+        self.ws.config(text % self.ns + function(body))
+        self.assertNotIn("id", self.ws.plan()["sless_function.f"].after)
+        self.ws.apply()
+        self.assertEqual(f"{self.ns}/f1", self.ws.state("sless_function.f")["id"])
+        self.assert_plan_empty()
+        self.ws.config(text % (self.ns + "-b") + function(body))
+        self.ws.apply()
+        self.assertEqual(f"{self.ns}-b/f1", self.ws.state("sless_function.f")["id"])
+        self.assert_plan_empty()
+
     def test_each_attribute_alone(self):
         self.ws.write("fn/handler.py", PY + "\n\ndef other(event, context):\n    return 1\n")
         moving = {"revision"}

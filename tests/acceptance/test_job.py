@@ -156,6 +156,30 @@ class Life(JobCase):
         self.assertEqual(3, self.runs())
         self.assertEqual(2, self.plane.object("jobs", self.ns, "j1")["status"]["attempts"])
 
+    def test_a_failed_run_is_tried_again_after_a_zero_too(self):
+        failing = job('run_id = 1\n event_json = jsonencode({ fail = true })')
+        self.ws.config(failing)
+        self.ws.apply_fails()
+        self.ws.config(job("run_id = 0"))
+        self.ws.apply()
+        self.ws.config(failing)
+        self.assert_says(self.ws.apply_fails(), "attempt 2", "asked to fail")
+        self.ws.config(job("run_id = 0"))
+        self.ws.apply()
+        self.ws.config(job("run_id = 1"))
+        self.ws.apply()
+        self.assertEqual(("Succeeded", 3), (self.state()["phase"], self.state()["attempts"]))
+        self.assertEqual(3, self.runs())
+
+    def test_a_destroyed_failed_run_is_waited_for_when_it_goes_on(self):
+        self.ws.config(job('run_id = 1\n event_json = jsonencode({ fail = true })'))
+        self.ws.apply_fails()
+        self.ws.run("destroy", "-auto-approve", "-target=sless_job.j")
+        self.ws.config(job("run_id = 1"))
+        self.ws.apply()
+        self.assertEqual("Succeeded", self.state()["phase"])
+        self.assert_plan_empty()
+
     def test_retries(self):
         self.ws.config(job('run_id = 1\n max_retries = 2\n event_json = jsonencode({ fail = true })'))
         self.ws.apply_fails()
