@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view kKind = "job";
 constexpr seconds kDeadline{60};
+constexpr seconds kDeleteDeadline{20 * 60};  // a run ends first
 
 framework::FieldMap Fields() {
   return {
@@ -254,8 +255,10 @@ void JobResource::Delete(const framework::ChangeRequest& request,
   const auto name = NameOf(request.prior);
   const bool stays =
       !IsWanted(response.private_data) && Makes(response.private_data, name.ns + "/" + name.name);
-  const auto done = stays ? LeaveForCreate(*backend, name, Brief(request.context))
-                          : Remove(backend->Jobs(), kKind, name, Brief(request.context), response);
+  const auto done =
+      stays ? LeaveForCreate(*backend, name, Brief(request.context))
+            : Remove(backend->Jobs(), kKind, name,
+                     {request.context.DeadlineIn(kDeleteDeadline), request.context.stop}, response);
   if (!done)
     AddError(response.diagnostics, done.error(), "delete " + Describe(kKind, name), Fields());
 }

@@ -15,20 +15,13 @@ namespace {
 
 constexpr std::string_view kKind = "trigger";
 constexpr seconds kDeadline{60};
+constexpr seconds kDeleteDeadline{20 * 60};  // runs of a cron trigger end first
 // A function that is made at the same time may come a moment after its trigger.
 constexpr seconds kFunctionGrace{5};
 
-// Private data: the trigger was in phase Failed when it was last seen, so the next plan is not
-// empty.
+// Private data: the last apply of the trigger failed, so the next plan must not be empty. Not set
+// where one that stood fails later, for its function is missing: the plan then shows the function.
 constexpr std::string_view kFailedKey = "failed";
-
-void KeepPhase(framework::PrivateData& data, const api::Trigger& trigger) {
-  if (trigger.status.phase == "Failed") {
-    data.Set(std::string(kFailedKey), "true");
-  } else {
-    data.Remove(kFailedKey);
-  }
-}
 
 framework::FieldMap Fields() {
   const Path http("http");
@@ -116,8 +109,9 @@ void Finish(Backend& backend, const api::Trigger& written, std::string_view verb
     return;
   }
   response.state = TriggerStateOf(*ready, request.plan);
-  KeepPhase(response.private_data, *ready);
+  response.private_data.Remove(kFailedKey);
   if (ready->status.phase == "Failed") {
+    response.private_data.Set(std::string(kFailedKey), "true");
     auto error = FailureError(ready->status.failure, "The " + what, "/spec/function");
     error.message +=
         "\n\nIf the function is made by this configuration, write function = "
@@ -218,7 +212,7 @@ void TriggerResource::Read(const framework::ReadRequest& request,
     return;
   }
   response.state = *found ? TriggerStateOf(**found, request.state) : Value::Null();
-  if (*found) KeepPhase(response.private_data, **found);
+  if (*found && (*found)->status.phase != "Failed") response.private_data.Remove(kFailedKey);
   if (*found && (*found)->status.phase == "Failed" && (*found)->status.failure) {
     response.diagnostics.AddWarning(
         Path("function"), "Trigger does not work",
@@ -246,7 +240,7 @@ void TriggerResource::Delete(const framework::ChangeRequest& request,
   auto* backend = Session::RemoteOf(request.context, response.diagnostics);
   if (backend == nullptr) return;
   const auto name = NameOf(request.prior);
-  const rest::Call call{request.context.DeadlineIn(kDeadline), request.context.stop};
+  const rest::Call call{request.context.DeadlineIn(kDeleteDeadline), request.context.stop};
   const auto gone = Remove(backend->Triggers(), kKind, name, call, response);
   if (!gone)
     AddError(response.diagnostics, gone.error(), "delete " + Describe(kKind, name), Fields());

@@ -113,10 +113,6 @@ base::Status JobReconciler::Adopt(const api::Job& job, std::vector<api::Run>& ru
                              const auto fresh = domain::MakeJobRun(job);
                              mine.spec = fresh.spec;
                              mine.spec.max_attempts = mine.status.attempt + fresh.spec.max_attempts;
-                             // Whoever waits for the job waits for the attempt to come.
-                             api::RunStatus pending;
-                             pending.attempt = mine.status.attempt;
-                             mine.status = pending;
                              return base::Ok();
                            }));
       deps_.log.Info("run of a deleted job goes on",

@@ -32,6 +32,7 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 
 constexpr size_t kTail = 30;
+constexpr size_t kMaxTailLine = 1000;
 constexpr auto kLastWords = std::chrono::seconds(2);  // for the log of a replica that ends
 
 class EventFd {
@@ -50,8 +51,9 @@ class EventFd {
   int fd_;
 };
 
+// The end of a log travels in errors, job status and Terraform's state.
 void Push(std::deque<std::string>& ring, std::string_view line) {
-  ring.emplace_back(line);
+  ring.push_back(base::Truncate(line, kMaxTailLine));
   if (ring.size() > kTail) ring.pop_front();
 }
 

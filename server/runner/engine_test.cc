@@ -184,7 +184,10 @@ def handle(event):
   const Outcome raw = Call("5", R"("raw")");
   EXPECT_THAT(raw.log_tail, ElementsAre("raw bytes"));
   EXPECT_EQ(Call("6", R"("flood")").log_tail.size(), 30u);
-  EXPECT_EQ(Call("7", R"("long")").result_json, R"("long")");
+  const Outcome lengthy = Call("7", R"("long")");
+  EXPECT_EQ(lengthy.result_json, R"("long")");
+  ASSERT_FALSE(lengthy.log_tail.empty());
+  for (const auto& line : lengthy.log_tail) EXPECT_LE(line.size(), 1003u);
   const Outcome closed = Call("8", R"("close")");
   EXPECT_EQ(closed.result_json, R"("closed")");
   EXPECT_THAT(closed.log_tail, ElementsAre("still"));

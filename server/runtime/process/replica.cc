@@ -18,6 +18,7 @@ using base::SteadyPoint;
 using std::chrono::milliseconds;
 
 constexpr size_t kTail = 30;
+constexpr size_t kMaxTailLine = 1000;       // as the runner cuts it
 constexpr size_t kMaxRawLine = 256 * 1024;  // a line of 16 KiB, every byte escaped
 constexpr size_t kReadPerTurn = 512 * 1024;
 // A replica that was ready for so long is started again at once; one that was ready at all soon,
@@ -197,7 +198,7 @@ void RunningReplica::OnLogLine(std::string_view text, TurnEvents& events) {
   // What the runner says itself becomes the failure's message; the tail is for what the function
   // printed.
   const bool said_by_runner = json && line.stream == "system";
-  if (!said_by_runner) tail_.push_back(line.line);
+  if (!said_by_runner) tail_.push_back(base::Truncate(line.line, kMaxTailLine));
   if (tail_.size() > kTail) tail_.pop_front();
   events.lines.push_back({key_, view_.id, std::move(line)});
 }
