@@ -34,9 +34,13 @@ struct ReasonRow {
   int status;
 };
 constexpr std::array kByReason{
-    ReasonRow{"BeingDeleted", 409},       ReasonRow{"Conflict", 409},
-    ReasonRow{"HeadersTooLarge", 431},    ReasonRow{"MethodNotAllowed", 405},
-    ReasonRow{"ReplicaDied", 502},        ReasonRow{"UnsupportedMediaType", 415},
+    ReasonRow{"BeingDeleted", 409},
+    ReasonRow{"BodyTooSlow", 408},
+    ReasonRow{"Conflict", 409},
+    ReasonRow{"HeadersTooLarge", 431},
+    ReasonRow{"MethodNotAllowed", 405},
+    ReasonRow{"ReplicaDied", 502},
+    ReasonRow{"UnsupportedMediaType", 415},
     ReasonRow{"UnsupportedVersion", 505},
 };
 

@@ -62,11 +62,7 @@ http::Task<base::Result<GatewayImpl::RawEvent>> GatewayImpl::CallEvent(
     std::optional<std::stop_token> give_up) {
   const auto began = std::chrono::steady_clock::now();
   const auto function = co_await FindOrWait(executor, call.ns, call.function);
-  if (!function) {
-    co_return base::Err(Code::kNotFound,
-                        fmt::format("there is no function {}/{}", call.ns, call.function), "",
-                        "NoSuchFunction");
-  }
+  if (!function) co_return base::Err(NoSuchFunction(call.ns, call.function));
   http::Headers headers;
   headers.Add("Content-Type", "application/json");
   headers.Add("X-Request-Id", call.request_id.empty() ? base::RandomHex(16) : call.request_id);
@@ -136,11 +132,17 @@ http::Task<void> GatewayImpl::ServeInvoke(http::Exchange& exchange) {
   co_await exchange.OnWorker(check);
   EventCall call{request.Param("namespace"), request.Param("name"), "", request.request_id,
                  "invoke"};
+  std::optional<BodyHold> hold;
   if (!error) {
-    const auto read = co_await ReadBody(exchange, call.event_json);
-    if (!read) error = read.error();
+    const auto function = co_await FindOrWait(executor, call.ns, call.function);
+    if (function) {
+      hold.emplace(buffered_, function);
+      const auto read = co_await ReadBody(exchange, *hold, call.event_json);
+      if (!read) error = read.error();
+    } else {
+      error = NoSuchFunction(call.ns, call.function);
+    }
   }
-  const auto held = call.event_json.size();
   if (call.event_json.empty()) call.event_json = "{}";
   if (!error) {
     std::function<void()> parse = [&] {
@@ -161,7 +163,7 @@ http::Task<void> GatewayImpl::ServeInvoke(http::Exchange& exchange) {
     std::function<void()> read = [&] { result = ReadEvent(raw); };
     co_await exchange.OnWorker(read);
   }
-  buffered_ -= held;
+  hold.reset();
   http::Response response;
   if (result) {
     response = http::Response::Json(200, std::move(result->result_json));

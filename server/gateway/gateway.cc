@@ -1,5 +1,7 @@
 #include "server/gateway/gateway.h"
 
+#include <fmt/format.h>
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -42,6 +44,14 @@ void GatewayImpl::Count(FunctionState& function, std::string_view source, std::s
     calls_.With({function.Id(), std::string(source), std::string(outcome)}).Add();
     durations_.With({function.Id()}).Observe(took.count());
   });
+}
+
+base::Error GatewayImpl::NoSuchFunction(std::string_view ns, std::string_view name) {
+  return {base::Code::kNotFound,
+          fmt::format("there is no function {}/{}", ns, name),
+          "",
+          "NoSuchFunction",
+          {}};
 }
 
 // While the server restores what it served before, a function that is not there yet is waited for.

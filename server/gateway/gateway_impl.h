@@ -4,6 +4,7 @@
 
 #include "client/base/guarded.h"
 #include "server/gateway/activator.h"
+#include "server/gateway/body_hold.h"
 #include "server/gateway/gateway.h"
 #include "server/http/stream.h"
 #include "server/http/upstream.h"
@@ -59,6 +60,7 @@ class GatewayImpl final : public Gateway {
   // gateway.cc
   http::Task<std::shared_ptr<FunctionState>> FindOrWait(boost::asio::any_io_executor executor,
                                                         std::string ns, std::string name);
+  static base::Error NoSuchFunction(std::string_view ns, std::string_view name);
   void Count(FunctionState& function, std::string_view source, std::string_view outcome,
              std::chrono::steady_clock::time_point began);
   // attempt.cc: slot, send, retry where the call did not begin
@@ -75,7 +77,7 @@ class GatewayImpl final : public Gateway {
   http::Task<void> ServeFunction(http::Exchange& exchange);
   http::Task<base::Status> Admit(http::Exchange& exchange, const FunctionRoute& route,
                                  http::Response& refusal, bool& with_token);
-  http::Task<base::Status> ReadBody(http::Exchange& exchange, std::string& body);
+  http::Task<base::Status> ReadBody(http::Exchange& exchange, BodyHold& hold, std::string& body);
   http::Task<bool> Relay(http::Exchange& exchange, Attempt attempt);
   // event_call.cc: jobs, cron, invoke
   /// What a runner answered. May be large: parsed where a thread may be busy, see ReadEvent.

@@ -539,6 +539,98 @@ TEST_F(GatewayTest, AReplicaThatRefusesForAMomentIsLeftAlone) {
   EXPECT_EQ(runtime.starts, 1);
 }
 
+class SlowBodies : public GatewayTest {
+ protected:
+  SlowBodies() : GatewayTest({.body_time = 300ms, .body_rate = 100'000}) {}
+  /// One byte each 20 ms.
+  std::string Trickle(http::RawClient& client) {
+    std::jthread more([&](std::stop_token stop) {
+      while (!stop.stop_requested() && client.Send("x")) std::this_thread::sleep_for(20ms);
+    });
+    return client.ReadResponse();
+  }
+};
+TEST_F(SlowBodies, Are408) {
+  gateway->Publish(MakeRoute(1));
+  const auto began = std::chrono::steady_clock::now();
+  http::RawClient slow(server->address());
+  slow.Send("POST /fn/default/f HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
+  auto answer = http::ParseAnswer(Trickle(slow));
+  EXPECT_EQ(answer.status, 408);
+  EXPECT_THAT(answer.body, HasSubstr("BodyTooSlow"));
+  EXPECT_EQ(answer.Header("Connection"), "close");
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 300ms);
+
+  http::RawClient invoke(server->address());
+  invoke.Send(
+      "POST /v1/namespaces/default/functions/f/invoke HTTP/1.1\r\nHost: x\r\n"
+      "Authorization: Bearer good\r\nContent-Length: 100000\r\n\r\n");
+  EXPECT_EQ(http::ParseAnswer(Trickle(invoke)).status, 408);
+  EXPECT_EQ(runtime.starts, 0);
+}
+TEST_F(SlowBodies, WhatHasComeBuysTime) {
+  gateway->Publish(MakeRoute(1));
+  http::RawClient client(server->address());
+  client.Send("POST /fn/default/f HTTP/1.1\r\nHost: x\r\nContent-Length: 200001\r\n\r\n" +
+              std::string(200'000, 'b'));
+  std::this_thread::sleep_for(600ms);  // of 2.3 s
+  client.Send("b");
+  EXPECT_EQ(http::ParseAnswer(client.ReadResponse()).status, 200);
+}
+
+class LittleRoom : public GatewayTest {
+ protected:
+  LittleRoom() : GatewayTest({.max_buffered = 250'000, .max_buffered_of_one = 100'000}) {
+    for (const char* name : {"f", "g", "h"}) {
+      auto route = MakeRoute(1);
+      route.name = route.revision->name = name;
+      gateway->Publish(std::move(route));
+    }
+  }
+  /// A body that never ends; the first 90,000 bytes of it have come.
+  std::unique_ptr<http::RawClient> Hold(const std::string& name) {
+    auto client = std::make_unique<http::RawClient>(server->address());
+    client->Send("POST /fn/default/" + name +
+                 " HTTP/1.1\r\nHost: x\r\nContent-Length: 95000\r\n\r\n" +
+                 std::string(90'000, 'b'));
+    return client;
+  }
+  int Post(const std::string& path, size_t size) {
+    const auto answer = Call(server->address(), "POST", path, '"' + std::string(size, 'b') + '"',
+                             "Authorization: Bearer good\r\n");
+    if (answer.status == 503) {
+      EXPECT_THAT(answer.body, HasSubstr("\"Overloaded\""));
+    }
+    return answer.status;
+  }
+};
+TEST_F(LittleRoom, BodiesOfOneFunctionTakeAShareOnly) {
+  std::unique_ptr<http::RawClient> held;
+  // Where the probe came first, the held body was the one too many.
+  EXPECT_TRUE(Eventually([&] {
+    held = Hold("f");
+    std::this_thread::sleep_for(20ms);
+    return Post("/fn/default/f", 20'000) == 503;
+  }));
+  EXPECT_EQ(Post("/v1/namespaces/default/functions/f/invoke", 20'000), 503);
+  EXPECT_EQ(Post("/fn/default/f", 1000), 200) << "there is room for a small one";
+  EXPECT_EQ(Post("/fn/default/g", 90'000), 200) << "others have room";
+  EXPECT_EQ(Post("/v1/namespaces/default/functions/none/invoke", 20'000), 404);
+  held->Close();
+  EXPECT_TRUE(Eventually([&] { return Post("/fn/default/f", 90'000) == 200; }))
+      << "what was held is given back";
+}
+TEST_F(LittleRoom, AllBodiesTogetherHaveALimitToo) {
+  std::unique_ptr<http::RawClient> f, g;
+  EXPECT_TRUE(Eventually([&] {
+    f = Hold("f");
+    g = Hold("g");
+    std::this_thread::sleep_for(20ms);
+    return Post("/fn/default/h", 90'000) == 503;
+  }));
+  EXPECT_EQ(Post("/fn/default/h", 20'000), 200);
+}
+
 class FewWaiters : public GatewayTest {
  protected:
   FewWaiters() : GatewayTest({.max_waiting = 2, .restoring = true}) {}

@@ -3,6 +3,7 @@
 // The state of one function in the gateway: its revisions with their replicas, slots and waiters.
 // Plain data and rules; the activator adds locking, waiting and the calls to the runtime.
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -83,6 +84,7 @@ struct Waiter {
 struct FunctionState {
   std::string ns;
   std::string name;
+  std::atomic<size_t> buffered{0};             ///< bytes of its calls' bodies, see BodyHold
   std::mutex mutex;                            ///< guards all below
   std::shared_ptr<const FunctionRoute> route;  ///< null until published
   std::shared_ptr<Pool> serving;               ///< null: no revision

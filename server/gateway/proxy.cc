@@ -68,16 +68,35 @@ http::Task<base::Status> GatewayImpl::Admit(http::Exchange& exchange, const Func
   co_return status;
 }
 
-http::Task<base::Status> GatewayImpl::ReadBody(http::Exchange& exchange, std::string& body) {
+http::Task<base::Status> GatewayImpl::ReadBody(http::Exchange& exchange, BodyHold& hold,
+                                               std::string& body) {
+  const auto began = deps_.clock.Steady();
   for (;;) {
+    // Each piece has a deadline of its own there, so that looking after each is often enough.
     const auto piece = co_await exchange.ReadBody();
     if (!piece) co_return base::Err(piece.error());
     if (piece->empty()) co_return base::Ok();
     body.append(*piece);
-    buffered_ += piece->size();
-    if (buffered_ > options_.max_buffered) {
+    hold.Add(piece->size());
+    if (hold.OfFunction() > options_.max_buffered_of_one) {
+      co_return base::Err(Code::kUnavailable,
+                          "too many request bodies of this function are waiting; try again", "",
+                          "Overloaded");
+    }
+    if (hold.OfAll() > options_.max_buffered) {
       co_return base::Err(Code::kUnavailable, "too many request bodies are waiting; try again", "",
                           "Overloaded");
+    }
+    const auto allowed =
+        options_.body_time + std::chrono::milliseconds(body.size() * 1000 / options_.body_rate);
+    if (const auto took = deps_.clock.Steady() - began; took > allowed) {
+      co_return base::Err(
+          Code::kDeadlineExceeded,
+          fmt::format("the request body comes too slowly: {} bytes in {} s; it may take {} s, and "
+                      "a second more for each {} bytes that have come",
+                      body.size(), std::chrono::duration_cast<std::chrono::seconds>(took).count(),
+                      options_.body_time.count() / 1000, options_.body_rate),
+          "", "BodyTooSlow");
     }
   }
 }
@@ -114,12 +133,7 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
   std::shared_ptr<const FunctionRoute> route;
   if (function) route = Activator::Route(*function);
   if (!route) {
-    auto answer = ErrorResponse({Code::kNotFound,
-                                 fmt::format("there is no function {}/{}",
-                                             request.Param("namespace"), request.Param("name")),
-                                 "",
-                                 "NoSuchFunction",
-                                 {}});
+    auto answer = ErrorResponse(NoSuchFunction(request.Param("namespace"), request.Param("name")));
     co_await exchange.Respond(std::move(answer));
     co_return;
   }
@@ -132,7 +146,8 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
     co_return;
   }
   std::string body;
-  auto read = co_await ReadBody(exchange, body);
+  BodyHold hold(buffered_, function);
+  auto read = co_await ReadBody(exchange, hold, body);
   base::Result<Attempt> attempt = tl::unexpected<base::Error>(base::Error{});
   if (read) {
     const Outgoing out{request.method,
@@ -143,7 +158,8 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
   } else {
     attempt = base::Err(read.error());
   }
-  buffered_ -= body.size();
+  std::string().swap(body);  // not kept while a slow client reads its answer
+  hold.Release();
   if (!attempt) {
     Count(*function, "http",
           attempt.error().reason.empty() ? base::CodeName(attempt.error().code)
