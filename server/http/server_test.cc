@@ -121,6 +121,18 @@ class ServerTest : public testing::Test {
   std::unique_ptr<Server> server;
 };
 
+TEST_F(ServerTest, ExtensionsOfAChunkBuyABodyNoTime) {
+  RawClient client(Start());
+  client.Send(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1;a=");
+  std::jthread more([&](std::stop_token stop) {
+    while (!stop.stop_requested() && client.Send("x")) std::this_thread::sleep_for(30ms);
+  });
+  const auto began = std::chrono::steady_clock::now();
+  client.ReadToEnd();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 4s);
+}
+
 TEST_F(ServerTest, AnswersOnTcpAndUnixSockets) {
   EXPECT_EQ(Call(Start(), "GET", "/hello/w%6Frld").body, "hello world");
   server->Stop(1s);

@@ -44,6 +44,8 @@ Task<base::Result<std::string_view>> Session::ReadBody() {
     if (!status) co_return base::Err(status.error());
   }
   chunk_.resize(kPiece);
+  // For the piece, however many reads it takes: the extensions of a chunk are none of it.
+  if (!parser_->is_done()) stream_.expires_after(shared_->options.body_timeout);
   size_t got = 0;
   while (got == 0 && !parser_->is_done()) {
     auto& body = parser_->get().body();
@@ -52,7 +54,6 @@ Task<base::Result<std::string_view>> Session::ReadBody() {
     body.more = true;
     // Beast reads as much at once as the buffer has room for, and it begins with 512 bytes.
     if (parser_->content_length_remaining().value_or(kPiece) > 4096) buffer_.reserve(kPiece);
-    stream_.expires_after(shared_->options.body_timeout);
     auto [error, n] = co_await beast::http::async_read_some(stream_, buffer_, *parser_, kTuple);
     got = chunk_.size() - body.size;
     if (error && error != beast::http::error::need_buffer) {
