@@ -70,7 +70,10 @@ TriggerMatch MatchTrigger(const FunctionRoute& function, std::string_view method
   std::vector<std::string> allowed;
   for (const auto* route : best) {
     if (!ServesMethod(*route, method)) {
-      allowed.insert(allowed.end(), route->spec.methods.begin(), route->spec.methods.end());
+      for (const auto& served : route->spec.methods) {
+        allowed.push_back(served);
+        if (served == "GET") allowed.emplace_back("HEAD");
+      }
     } else if (route->enabled) {
       return {route, {}, ""};
     } else if (disabled == nullptr) {

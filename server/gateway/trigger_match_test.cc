@@ -90,6 +90,14 @@ TEST_P(MatchTriggerTest, FindsTheTrigger) {
   EXPECT_EQ(match.error.reason == "MethodNotAllowed", !match.allow.empty());
 }
 
+TEST(MatchTrigger, AllowNamesAllMethodsThatAreServed) {
+  FunctionRoute function;
+  function.http = {Open("a", "/", {"PUT", "GET"}), Closed("b", "/", {"GET", "DELETE"}),
+                   Open("c", "/x", {"POST"})};
+  EXPECT_EQ(MatchTrigger(function, "PATCH", "/").allow, "DELETE, GET, HEAD, PUT");
+  EXPECT_EQ(MatchTrigger(function, "GET", "/x").allow, "POST");
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, MatchTriggerTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
