@@ -64,6 +64,7 @@ void Server::WireRooms() {
   wake_ = std::make_unique<http::WakeHub>();
   gateway::GatewayOptions gateway_options;
   gateway_options.external_scheme = external_url_.starts_with("https://") ? "https" : "http";
+  gateway_options.trusted_proxies = options_.trusted_proxies;
   gateway_options.restoring = true;
   gateway_ = gateway::MakeGateway({*io_, *drivers_.runtime, *auth_, metrics_, clock_, log_},
                                   gateway_options);

@@ -32,6 +32,10 @@ class Describe {
   void operator()(std::string_view name, const bool& value, const About& about) {
     Add(name, value ? "true" : "false", "switch", about, false);
   }
+  void operator()(std::string_view name, const base::AddressSet& value, const About& about) {
+    settings.push_back({std::string(name), std::string(about.text), value.ToString(), "list",
+                        "addresses and CIDR blocks, with commas between"});
+  }
   std::vector<Setting> settings;
 
  private:
@@ -75,6 +79,14 @@ class Assign {
       return Wrong(fmt::format("want true or false, got \"{}\"", text_));
     value = text_ == "true";
   }
+  void operator()(std::string_view name, base::AddressSet& value, const About&) {
+    if (!Mine(name)) return;
+    auto set = base::AddressSet::Parse(text_);
+    if (!set) {
+      return Wrong("want addresses and CIDR blocks, with commas between: " + set.error().message);
+    }
+    value = std::move(*set);
+  }
 
   bool found = false;
   base::Status status = base::Ok();
@@ -106,6 +118,23 @@ base::Status Set(Options& options, std::string_view name, std::string_view text,
                                       : "; did you mean \"" + near + "\"?"));
 }
 
+bool IsList(std::string_view name) {
+  const auto settings = Settings();
+  return std::any_of(settings.begin(), settings.end(), [&](const Setting& setting) {
+    return setting.name == name && setting.type == "list";
+  });
+}
+
+base::Result<std::string> JoinList(const YAML::Node& list, const std::string& where) {
+  std::vector<std::string> values;
+  for (const auto& item : list) {
+    if (!item.IsScalar())
+      return Err(Code::kInvalidArgument, where + ": want a list of single values");
+    values.push_back(item.Scalar());
+  }
+  return base::Join(values, ", ");
+}
+
 base::Status ReadNode(const YAML::Node& node, const std::string& prefix, const std::string& path,
                       Options& options) {
   for (const auto& item : node) {
@@ -117,6 +146,9 @@ base::Status ReadNode(const YAML::Node& node, const std::string& prefix, const s
       RETURN_IF_ERROR(Set(options, name, item.second.Scalar(), origin));
     } else if (item.second.IsMap() && prefix.empty()) {
       RETURN_IF_ERROR(ReadNode(item.second, name + ".", path, options));
+    } else if (item.second.IsSequence() && IsList(name)) {
+      ASSIGN_OR_RETURN(const auto text, JoinList(item.second, origin + ": " + name));
+      RETURN_IF_ERROR(Set(options, name, text, origin));
     } else if (!item.second.IsNull()) {
       return Err(Code::kInvalidArgument, fmt::format("{}: {}: want one value, got {}", origin, name,
                                                      item.second.IsMap() ? "a mapping" : "a list"));

@@ -15,7 +15,7 @@ struct Setting {
   std::string name;  ///< "http.workers"
   std::string text;
   std::string fallback;  ///< default as written in a file, "" for none
-  std::string type;      ///< text | number | switch
+  std::string type;      ///< text | number | switch | list
   std::string allowed;   ///< "1 to 1024", "trace, debug, …", "" for anything
 };
 /// In the order of their declaration.

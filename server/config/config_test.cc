@@ -33,6 +33,28 @@ TEST(Load, LaterSourcesWin) {
   EXPECT_EQ(options->jobs_workers, 8);
 }
 
+TEST(Load, ListsAreListsOrTextWithCommas) {
+  for (const char* text :
+       {"trusted_proxies: [10.0.0.0/8, '::1']", "trusted_proxies:\n  - 10.0.0.0/8\n  - ::1\n",
+        "trusted_proxies: 10.0.0.0/8, ::1"}) {
+    const auto options = Load({"a.yaml", text, {}, {}});
+    ASSERT_THAT(options, base::IsOk()) << text;
+    EXPECT_EQ(options->trusted_proxies.ToString(), "10.0.0.0/8, ::1");
+    const auto again = Load({"x", ToYaml(*options), {}, {}});
+    ASSERT_THAT(again, base::IsOk());
+    EXPECT_EQ(again->trusted_proxies.ToString(), "10.0.0.0/8, ::1");
+  }
+  for (const char* text : {"trusted_proxies:", "trusted_proxies: []", "trusted_proxies: ''"}) {
+    const auto options = Load({"a.yaml", text, {}, {}});
+    ASSERT_THAT(options, base::IsOk()) << text;
+    EXPECT_EQ(options->trusted_proxies.ToString(), "");
+  }
+  const auto options =
+      Load({"a.yaml", "trusted_proxies: ::1", {}, {{"trusted_proxies", "192.0.2.7"}}});
+  ASSERT_THAT(options, base::IsOk());
+  EXPECT_EQ(options->trusted_proxies.ToString(), "192.0.2.7");
+}
+
 struct Bad {
   const char* name;
   Sources sources;
@@ -61,6 +83,15 @@ INSTANTIATE_TEST_SUITE_P(
             {"a.yaml", "jobs: {workers: many}", {}, {}},
             {"a.yaml:1", "whole number", "\"many\""}},
         Bad{"List", {"a.yaml", "listen: [a, b]", {}, {}}, {"a.yaml:1", "a list"}},
+        Bad{"NoAddress",
+            {"a.yaml", "listen: x\ntrusted_proxies: [10.0.0.1, proxy]", {}, {}},
+            {"a.yaml:2", "trusted_proxies", "\"proxy\" is no IP address"}},
+        Bad{"NestedList",
+            {"a.yaml", "trusted_proxies: [[10.0.0.1]]", {}, {}},
+            {"a.yaml:1", "trusted_proxies", "list of single values"}},
+        Bad{"BitsBeyondThePrefix",
+            {"", "", {{"SLESS_TRUSTED_PROXIES", "10.0.0.1/8"}}, {}},
+            {"SLESS_TRUSTED_PROXIES", "write 10.0.0.0/8"}},
         Bad{"NoYaml", {"a.yaml", "listen: \"x\nhttp: {", {}, {}}, {"a.yaml:", "no YAML"}},
         Bad{"NoMapping", {"a.yaml", "just words", {}, {}}, {"a.yaml:1", "name: value"}},
         Bad{"Word",

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "client/base/address.h"
+
 namespace sless::config {
 
 /// What a setting means.
@@ -24,6 +26,7 @@ struct Options {
   std::string data_dir;
   std::string listen = "127.0.0.1:8470";
   std::string external_url;
+  base::AddressSet trusted_proxies;
   std::string log_level = "info";
   int64_t shutdown_grace_sec = 25;
 
@@ -48,6 +51,8 @@ struct Options {
     visit("external_url", self.external_url,
           About{"URL under which clients reach this server, for the URLs that it hands out; "
                 "default: http:// and the address it listens on"});
+    visit("trusted_proxies", self.trusted_proxies,
+          About{"proxies in front of this server, whose X-Forwarded-For, -Proto and -Host count"});
     visit("log_level", self.log_level,
           About{.text = "least level of the server's own log",
                 .values = "trace|debug|info|warn|error"});

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "client/base/address.h"
 #include "client/base/log.h"
 #include "server/auth/authenticator.h"
 #include "server/gateway/invoker.h"
@@ -26,6 +27,7 @@ struct GatewayOptions {
   std::chrono::milliseconds body_time{60'000};
   size_t body_rate = 64 * 1024;
   std::string external_scheme = "http";  ///< what functions see as X-Forwarded-Proto
+  base::AddressSet trusted_proxies;      ///< peers whose X-Forwarded-* count, see OriginOf
   /// A replica that has refused every call for so long (at least 5) while it runs none is
   /// replaced. Above the runner's 5 s, for which a call waits for a process that is being replaced.
   std::chrono::milliseconds refusing_for{10'000};

@@ -341,6 +341,36 @@ TEST_F(GatewayTest, HeadersAreOursWhereTheyMatter) {
   EXPECT_EQ(Call(server->address(), "HEAD", "/fn/default/f").status, 200);
 }
 
+TEST_F(GatewayTest, ConnectionNamesHeadersOfOneHopOnly) {
+  gateway->Publish(MakeRoute(1));
+  const auto answer =
+      Get("/fn/default/f",
+          "Connection: Host, X-Forwarded-For, X-Request-Id, X-Sless-Source\r\nX-Request-Id: abc\r\n"
+          "Connection: X-Drop\r\nX-Drop: 1\r\n");
+  EXPECT_EQ(answer.Header("Echo-Host"), "test");
+  EXPECT_EQ(answer.Header("Echo-X-Forwarded-For"), "127.0.0.1");
+  EXPECT_EQ(answer.Header("Echo-X-Request-Id"), "abc");
+  EXPECT_EQ(answer.Header("Echo-X-Sless-Source"), "http");
+  EXPECT_EQ(answer.Header("Echo-X-Drop"), "") << "of a second line";
+}
+
+class BehindAProxy : public GatewayTest {
+ protected:
+  BehindAProxy() : GatewayTest({.trusted_proxies = *base::AddressSet::Parse("127.0.0.0/8")}) {}
+};
+TEST_F(BehindAProxy, FunctionsSeeTheClient) {
+  gateway->Publish(MakeRoute(1));
+  const auto answer = Get("/fn/default/f",
+                          "X-Forwarded-For: 1.1.1.1, 198.51.100.1\r\nX-Forwarded-For: 127.0.0.2\r\n"
+                          "X-Forwarded-Proto: https\r\nX-Forwarded-Host: shop.example\r\n"
+                          "Connection: X-Forwarded-For\r\nX-Forwarded-Port: 1\r\n");
+  EXPECT_EQ(answer.Header("Echo-X-Forwarded-For"), "198.51.100.1");
+  EXPECT_EQ(answer.Header("Echo-X-Forwarded-Proto"), "https");
+  EXPECT_EQ(answer.Header("Echo-X-Forwarded-Host"), "shop.example");
+  EXPECT_EQ(answer.Header("Echo-X-Forwarded-Port"), "");
+  EXPECT_EQ(answer.Header("Echo-Host"), "test");
+}
+
 TEST_F(GatewayTest, BodiesPassBothWaysWithinLimits) {
   gateway->Publish(MakeRoute(1));
   const std::string body(3'000'000, 'b');
@@ -389,7 +419,7 @@ TEST_F(GatewayTest, TriggersByMethodAndState) {
   EXPECT_EQ(Call(server->address(), "POST", "/fn/default/f", "x").status, 401);
   const auto refused = Call(server->address(), "DELETE", "/fn/default/f");
   EXPECT_EQ(refused.status, 405);
-  EXPECT_EQ(refused.Header("Allow"), "GET, POST");
+  EXPECT_EQ(refused.Header("Allow"), "GET, HEAD, POST");
   const auto disabled = Get("/fn/default/f/off/x");
   EXPECT_EQ(disabled.status, 503);
   EXPECT_THAT(disabled.body, HasSubstr("\\\"off\\\""));

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "client/api/error_body.h"
+#include "server/gateway/forwarded.h"
 #include "server/gateway/gateway_impl.h"
 #include "server/gateway/trigger_match.h"
 #include "server/http/head_writer.h"
@@ -13,9 +14,9 @@ using base::Code;
 
 // Of what a client sends, what a function may see. The rest is ours to set, or speaks of the
 // client's connection.
-http::Headers ForFunction(const http::Request& request, bool with_token, std::string_view scheme) {
+http::Headers ForFunction(const http::Request& request, bool with_token, Origin origin) {
   http::Headers out;
-  const auto connection = request.headers.Get("Connection");
+  const auto connection = Joined(request.headers, "Connection");
   for (const auto& [name, value] : request.headers) {
     const bool ours = http::SameNoCase(name, "X-Request-Id") ||
                       http::SameNoCase(std::string_view(name).substr(0, 8), "X-Sless-") ||
@@ -23,15 +24,17 @@ http::Headers ForFunction(const http::Request& request, bool with_token, std::st
                       http::SameNoCase(name, "Expect");
     // A token of ours opens the whole API: it is not for functions.
     const bool token = with_token && http::SameNoCase(name, "Authorization");
-    if (ours || token || http::IsHopByHop(name, connection)) continue;
+    // Connection does not take away what a request is not whole without.
+    const bool dropped = !http::SameNoCase(name, "Host") && http::IsHopByHop(name, connection);
+    if (ours || token || dropped) continue;
     out.Add(name, value);
   }
   out.Set("X-Request-Id", request.request_id);
   out.Set("X-Sless-Source", "http");
   out.Set("X-Sless-Prefix", request.path.substr(0, request.path.size() - request.rest.size()));
-  out.Set("X-Forwarded-For", request.peer);
-  out.Set("X-Forwarded-Proto", std::string(scheme));
-  out.Set("X-Forwarded-Host", std::string(request.headers.Get("Host")));
+  out.Set("X-Forwarded-For", std::move(origin.address));
+  out.Set("X-Forwarded-Proto", std::move(origin.scheme));
+  out.Set("X-Forwarded-Host", std::move(origin.host));
   return out;
 }
 
@@ -150,10 +153,11 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
   auto read = co_await ReadBody(exchange, hold, body);
   base::Result<Attempt> attempt = tl::unexpected<base::Error>(base::Error{});
   if (read) {
+    auto origin = OriginOf(request, options_.trusted_proxies, options_.external_scheme);
     const Outgoing out{request.method,
                        "/http" + (request.rest.empty() ? "/" : request.rest) +
                            (request.query.empty() ? "" : "?" + request.query),
-                       ForFunction(request, with_token, options_.external_scheme), body};
+                       ForFunction(request, with_token, std::move(origin)), body};
     attempt = co_await Send(executor, function, out, request.gone);
   } else {
     attempt = base::Err(read.error());

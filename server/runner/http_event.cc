@@ -82,7 +82,7 @@ void AddQuery(const std::string& query, json& event) {
   event["rawQueryString"] = HeaderText(query);
 }
 
-// The gateway drops the client's own header and writes its peer alone; of several entries the last
+// The gateway drops the header as it came and writes one address; of several entries the last
 // is the nearest to us.
 std::string SourceIp(const http::Request& request) {
   const auto hops = base::Split(request.headers.Get("X-Forwarded-For"), ',');
