@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "client/api/error_body.h"
+#include "client/base/json.h"
 #include "client/base/strings.h"
 #include "server/domain/function_lifecycle.h"
 #include "server/store/typed.h"
@@ -29,12 +31,19 @@ void ForgetFailures(Known& known) {
   known.retry_at = {};
 }
 
+/// The text that the stored spec of a trigger of this function has somewhere. Made by what writes
+/// specs (store::ToStored), so that white space and escapes are the same.
+std::string FunctionMember(const std::string& function) {
+  const auto object = base::DumpJson(nlohmann::json{{"function", function}});
+  return object.substr(1, object.size() - 2);
+}
+
 /// The triggers of one function. Others are told apart by their text, which is much cheaper than
 /// reading them: a namespace may have thousands, and each of its functions asks.
 base::Result<std::vector<api::Trigger>> TriggersOf(const store::ObjectStore& store,
                                                    const std::string& ns,
                                                    const std::string& function) {
-  const std::string mark = "\"function\":\"" + function + "\"";
+  const std::string mark = FunctionMember(function);
   std::vector<api::Trigger> triggers;
   store::ListQuery query{std::string(api::kKindTrigger), ns, "", 1000, ""};
   do {

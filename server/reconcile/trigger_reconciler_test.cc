@@ -33,6 +33,24 @@ class TriggerReconcilerTest : public testing::Test {
   World world_;
 };
 
+// The reconciler of a function finds its triggers by a piece of their stored text.
+TEST_F(TriggerReconcilerTest, AFunctionHasItsOwnTriggersOnly) {
+  for (const char* name : {"f", "f-f"}) {
+    world_.PutFunction(name);
+    ASSERT_TRUE(world_.Reaches<Function>(name, "Ready"));
+  }
+  PutHttp("other", [](Trigger& t) {
+    t.spec.function = "f-f";
+    t.spec.http->path = R"(/"function":"f")";
+  });
+  PutHttp("own", [](Trigger& t) { t.spec.http->path = "/own"; });
+  ASSERT_TRUE(world_.Reaches<Trigger>("other", "Ready"));
+  ASSERT_TRUE(world_.Reaches<Trigger>("own", "Ready"));
+  ASSERT_THAT(world_.serving->Route("f")->http, SizeIs(1));
+  EXPECT_EQ(world_.serving->Route("f")->http[0].spec.path, "/own");
+  EXPECT_THAT(world_.serving->Route("f-f")->http, SizeIs(1));
+}
+
 TEST_F(TriggerReconcilerTest, ReadyMeansThatTheRouteHasIt) {
   world_.PutFunction("f");
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));

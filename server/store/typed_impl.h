@@ -14,6 +14,8 @@
 
 namespace sless::store {
 
+// The form of these texts (compact, as base::DumpJson writes it) is relied on: the reconciler of
+// functions searches specs of triggers without reading them.
 template <class T>
 StoredObject ToStored(const T& object) {
   return {KeyOf<T>(object.metadata.ns, object.metadata.name), object.metadata,
