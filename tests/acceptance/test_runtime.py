@@ -427,5 +427,20 @@ class Node(Contract, ServerCase):
         self.assertEqual("esm", self.invoke("x", "esm").json())
 
 
+class BehindAProxy(ServerCase):
+    config = "trusted_proxies: [127.0.0.1, 10.0.0.0/8]\n"
+
+    def test_functions_see_the_client(self):
+        self.function("f", "def handle(event, context):\n    return event\n")
+        self.http_trigger("f")
+        event = self.plane.call("default/f", headers={"X-Forwarded-For": "1.1.1.1, 203.0.113.9:4711, 10.0.0.2", "X-Forwarded-Proto": "https",
+                                                      "X-Forwarded-Host": "shop.example", "Connection": "Host, close"}).json()
+        self.assertEqual("203.0.113.9", event["requestContext"]["identity"]["sourceIp"])
+        self.assertEqual("shop.example", event["requestContext"]["domainName"])
+        headers = event["headers"]
+        self.assertEqual(("203.0.113.9", "https", self.plane.url.removeprefix("http://")),
+                         (headers["x-forwarded-for"], headers["x-forwarded-proto"], headers["host"]))
+
+
 if __name__ == "__main__":
     unittest.main()
