@@ -121,16 +121,14 @@ class ServerTest : public testing::Test {
   std::unique_ptr<Server> server;
 };
 
-TEST_F(ServerTest, ExtensionsOfAChunkBuyABodyNoTime) {
+TEST_F(ServerTest, FramingOfAChunkBuysABodyNoTime) {
   RawClient client(Start());
-  client.Send(
-      "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1;a=");
-  std::jthread more([&](std::stop_token stop) {
-    while (!stop.stop_requested() && client.Send("x")) std::this_thread::sleep_for(30ms);
-  });
-  const auto began = std::chrono::steady_clock::now();
-  client.ReadToEnd();
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 4s);
+  client.Send("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+  for (const char* late : {"1;a=b\r\n", "x\r\n0\r\n\r\n"}) {
+    std::this_thread::sleep_for(250ms);  // 500 ms from one byte of the body to the next
+    client.Send(late);
+  }
+  EXPECT_EQ(client.ReadToEnd(), "");
 }
 
 TEST_F(ServerTest, AnswersOnTcpAndUnixSockets) {
