@@ -11,6 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr std::string_view kUnix = "unix:";
 // How often gauges are read and readiness is looked at.
 constexpr milliseconds kTick{1000};
 
@@ -25,9 +26,25 @@ void Pause(std::stop_token stop, milliseconds wait) {
 /// The URL for clients on this machine: the host as it was asked for (loopback for a wildcard), the
 /// port that was got.
 std::string LocalUrl(const std::string& listen, const std::string& address) {
+  if (listen.starts_with(kUnix))
+    return "http+unix://" + base::PercentEncode(listen.substr(kUnix.size()));
   auto host = listen.substr(0, listen.rfind(':'));
-  if (host == "0.0.0.0" || host == "[::]") host = "127.0.0.1";
+  if (host == "0.0.0.0" || host == "[::]" || host == "::" || host == "*") host = "127.0.0.1";
+  if (host.find(':') != std::string::npos && host.front() != '[') host = "[" + host + "]";
   return "http://" + host + address.substr(address.rfind(':'));
+}
+
+/// A port that is taken is told soon. Not at once: what a killed predecessor was just starting may
+/// have its socket for a moment yet.
+base::Result<std::unique_ptr<http::Listener>> Listen(http::IoPool& io, const std::string& listen,
+                                                     const base::Clock& clock) {
+  const auto patience = base::Deadline::After(clock, std::chrono::seconds(2));
+  while (true) {
+    auto listener = http::Listener::Open(io, listen);
+    if (listener || listener.error().code != base::Code::kUnavailable || patience.Passed(clock))
+      return listener;
+    Pause({}, milliseconds(50));
+  }
 }
 
 }  // namespace
@@ -36,9 +53,11 @@ base::Result<std::unique_ptr<Server>> Server::Start(config::Options options,
                                                     Environment environment, base::Logger& log) {
   ASSIGN_OR_RETURN(auto data, DataDir::Lock(options.data_dir));
   std::unique_ptr<Server> server(new Server(std::move(options), std::move(data), log));
-  // First: a port that is taken is told at once, and the URLs that are handed out need the port.
+  // First: what is wrong with it is told before anything is changed, and the URLs that are handed
+  // out need the port.
   server->io_ = std::make_unique<http::IoPool>();
-  ASSIGN_OR_RETURN(server->listener_, http::Listener::Open(*server->io_, server->options_.listen));
+  ASSIGN_OR_RETURN(server->listener_,
+                   Listen(*server->io_, server->options_.listen, server->clock_));
   ASSIGN_OR_RETURN(server->drivers_,
                    MakeDrivers(server->options_, environment, server->data_, server->clock_, log));
   server->external_url_ = server->options_.external_url.empty()

@@ -208,7 +208,8 @@ class ProcessRuntimeTest : public testing::Test {
   std::atomic<bool> behind_{false};  // whoever keeps the lines can take no more
   std::mutex mutex_;
   std::condition_variable changed_;
-  RevisionKey key_{"default", "fn", 3};
+  // No other test of this machine has this name: Processes() looks at all processes.
+  RevisionKey key_{"default", fmt::format("fn-{}", ::getpid()), 3};
   int codes_ = 0;
   std::unique_ptr<Runtime> runtime_;
 };
@@ -222,12 +223,12 @@ TEST_F(ProcessRuntimeTest, RunsPythonAndStopsWithNothingLeft) {
   EXPECT_THAT(Event(replica, "{\"a\":1}"),
               AllOf(HasSubstr("200 OK"), HasSubstr(R"([{\"a\":1},\"s3cret-value\",3])")));
   EXPECT_THAT(Processes("s3cret-value"), ElementsAre()) << "a secret is in a command line";
-  EXPECT_FALSE(Processes("default/fn").empty());
+  EXPECT_FALSE(Processes("default/" + key_.name).empty());
   Until([&](const auto&) { return Lines().find("seen") != std::string::npos; });
   EXPECT_THAT(Lines(), HasSubstr("stdout|req-1|seen {'a': 1}"));
   EXPECT_THAT(runtime_->Ensure(key_, spec, 0), IsOk());
   EXPECT_TRUE(Until([](const auto& r) { return r.empty(); }).empty());
-  EXPECT_THAT(Processes("default/fn"), ElementsAre());
+  EXPECT_THAT(Processes("default/" + key_.name), ElementsAre());
   EXPECT_EQ(Send(replica.endpoint, "GET", "/healthz", ""), "");
 }
 
@@ -514,7 +515,7 @@ TEST_F(ProcessRuntimeTest, ShutdownEndsEverythingByItsDeadline) {
   const auto begin = std::chrono::steady_clock::now();
   runtime_->Shutdown(base::Deadline::After(clock_, milliseconds(500)));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(3));
-  EXPECT_THAT(Processes("default/fn"), ElementsAre());
+  EXPECT_THAT(Processes("default/" + key_.name), ElementsAre());
   EXPECT_THAT(runtime_->Ensure(key_, spec, 1),
               IsError(Code::kUnavailable, HasSubstr("shutting down")));
   caller.join();
@@ -651,7 +652,7 @@ TEST_F(WithoutSandbox, RunsNodeWithItsDependencies) {
   spec.deps_dir = state_.path() + "/deps";
   EXPECT_THAT(Event(Ready(spec), "5"), HasSubstr(R"([\"the dependency\",5])"));
   runtime_->Shutdown(base::Deadline::After(clock_, seconds(5)));
-  EXPECT_THAT(Processes("default/fn"), ElementsAre());
+  EXPECT_THAT(Processes("default/" + key_.name), ElementsAre());
 }
 
 }  // namespace
