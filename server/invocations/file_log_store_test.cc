@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "client/base/strings.h"
 #include "client/base/testing/fake_clock.h"
 #include "client/base/testing/result_matchers.h"
 #include "server/invocations/file.h"
