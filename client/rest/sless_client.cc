@@ -74,8 +74,8 @@ Result<std::unique_ptr<Caller>> MakeCaller(ClientOptions options, transport::Tra
   if (options.token.Reveal().find_first_of(std::string_view("\r\n \0", 4)) != std::string::npos) {
     return base::Err(
         Code::kInvalidArgument,
-        "the token has a space, a line break or a NUL; is the file's last line break in it "
-        "(trimspace() takes it away)?",
+        "the token has a space, a line break or a NUL, perhaps the file's last line break, which "
+        "trimspace() takes away",
         "/token");
   }
   std::unique_ptr<transport::Transport> owned;

@@ -22,8 +22,6 @@ namespace {
 using base::Code;
 using base::Err;
 
-// One host connects; more only where a developer attaches several.
-constexpr int kBacklog = 16;
 // Before the next try where the process has no descriptor left for a connection.
 constexpr int kPauseMs = 50;
 
@@ -74,7 +72,7 @@ base::Result<std::unique_ptr<Listener>> Listener::Open(Endpoint endpoint) {
   endpoint = listener->endpoint_;
   // No SO_REUSEPORT: two providers must never share a port.
   if (stop_fd < 0 || fd < 0 || bind(fd, address.get(), address.size) != 0 ||
-      listen(fd, kBacklog) != 0) {
+      listen(fd, SOMAXCONN) != 0) {
     return failed(std::strerror(errno));
   }
   if (endpoint.network == Endpoint::Network::kTcp) {

@@ -119,7 +119,7 @@ class Run {
       RETURN_IF_ERROR(CheckCertificate(environment_.client_certificate));
       ASSIGN_OR_RETURN(listening.identity, MakeServerIdentity(clock_.Now()));
     }
-    Announce(listening);
+    RETURN_IF_ERROR(Announce(listening));
     ASSIGN_OR_RETURN(server_,
                      Server::Start({.provider = factory_(),
                                     .clock = clock_,
@@ -165,22 +165,23 @@ class Run {
 
   bool WantsTls() const { return !debug_ && !environment_.client_certificate.empty(); }
 
-  void Announce(const Listening& listening) const {
+  // A host that does not read its line is gone, perhaps before its death could be watched for.
+  base::Status Announce(const Listening& listening) const {
     const Endpoint& endpoint = listening.listener->endpoint();
-    if (debug_) {
-      base::WriteAll(STDOUT_FILENO,
-                     ReattachText(ReattachJson(program_.address, getpid(), endpoint)));
-      return;
-    }
-    base::WriteAll(
-        STDOUT_FILENO,
-        HandshakeLine(endpoint, listening.identity ? listening.identity->certificate_der : "",
-                      environment_.names_multiplexing));
+    const std::string line =
+        debug_
+            ? ReattachText(ReattachJson(program_.address, getpid(), endpoint))
+            : HandshakeLine(endpoint, listening.identity ? listening.identity->certificate_der : "",
+                            environment_.names_multiplexing);
+    if (!base::WriteAll(STDOUT_FILENO, line))
+      return Err(Code::kUnavailable, "nobody reads the handshake line from standard output");
+    if (debug_) return base::Ok();
     // The host reads what follows only to throw it away, and a long line would block us for ever.
     if (const int null = open("/dev/null", O_WRONLY | O_CLOEXEC); null >= 0) {
       dup2(null, STDOUT_FILENO);
       close(null);
     }
+    return base::Ok();
   }
 
   int WaitAndStop(SocketFolder* folder) {

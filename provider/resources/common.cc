@@ -190,14 +190,20 @@ void KeepOwner(framework::PrivateData& data, const api::Metadata& metadata) {
   if (owner != metadata.annotations.end()) data.Set(std::string(kOwnerKey), owner->second);
 }
 
-void CheckNotTaken(const std::string& what, const api::Metadata& written, const api::Metadata& now,
-                   framework::Diagnostics& diagnostics) {
+void KeepOwnerIfNone(framework::PrivateData& data, const api::Metadata& metadata) {
+  if (data.Get(kOwnerKey)) return;
+  data.Set(std::string(kOwnerKey), "");
+  KeepOwner(data, metadata);
+}
+
+bool IsStillOurs(const std::string& what, const api::Metadata& written, const api::Metadata& now,
+                 framework::Diagnostics& diagnostics) {
   const std::string key(api::kOwnerAnnotation);
   const auto ours = written.annotations.find(key);
   const auto theirs = now.annotations.find(key);
   if (ours == written.annotations.end() ||
       (theirs != now.annotations.end() && theirs->second == ours->second)) {
-    return;
+    return true;
   }
   diagnostics.AddError(
       cty::Path("name"), "Created twice",
@@ -205,19 +211,24 @@ void CheckNotTaken(const std::string& what, const api::Metadata& written, const 
                   "one object only: look for a second resource with this name, in this "
                   "configuration or in another one that is applied now.",
                   what));
+  return false;
 }
 
 bool IsOwned(const std::string& owner, const api::Metadata& metadata, const std::string& what,
              framework::Diagnostics& diagnostics) {
   const auto now = metadata.annotations.find(std::string(api::kOwnerAnnotation));
   if (now == metadata.annotations.end() || now->second == owner) return true;
+  AddNotDeleted(what, diagnostics);
+  return false;
+}
+
+void AddNotDeleted(const std::string& what, framework::Diagnostics& diagnostics) {
   diagnostics.AddWarning(
       cty::Path("name"), "Not deleted",
       fmt::format("The {} was taken over by another create since: by its own replacement, where "
                   "create_before_destroy is set, or by another configuration. It stays. To have it "
                   "made anew, leave create_before_destroy out: one name can have one object only.",
                   what));
-  return false;
 }
 
 }  // namespace sless::resources

@@ -81,55 +81,71 @@ base::Result<T> Replace(Objects<T>& objects, const rest::Name& name, const typen
 /// Key of the private data.
 inline constexpr std::string_view kOwnerKey = "owner";
 
-/// Adds an error where the object that was `written` has got another owner since: two creates that
-/// run at once take each other for the rest of an interrupted one, and the first must not end
-/// green.
-void CheckNotTaken(const std::string& what, const api::Metadata& written, const api::Metadata& now,
-                   framework::Diagnostics& diagnostics);
+/// Keeps, of an object that a create wrote, who its owner is.
+void KeepOwner(framework::PrivateData& data, const api::Metadata& metadata);
+/// The same of an object that was read, where no owner is kept: it was imported.
+void KeepOwnerIfNone(framework::PrivateData& data, const api::Metadata& metadata);
+/// False, with a warning, where another create has taken the object over since: what the state
+/// speaks of is not there any more. `owner` is what KeepOwner kept.
+bool IsOwned(const std::string& owner, const api::Metadata& metadata, const std::string& what,
+             framework::Diagnostics& diagnostics);
+/// The warning that an object stays, as another create has taken it over.
+void AddNotDeleted(const std::string& what, framework::Diagnostics& diagnostics);
+/// False, with an error, where the object that was `written` has got another owner since: two
+/// creates that run at once take each other for the rest of an interrupted one, and the first must
+/// not end green.
+bool IsStillOurs(const std::string& what, const api::Metadata& written, const api::Metadata& now,
+                 framework::Diagnostics& diagnostics);
 
-/// Takes the mark of an unfinished create away from `written`, which was waited for. Errors where
-/// another create took it over or a delete took it away meanwhile. Any other failure is a warning,
-/// as the object is there and well: its next change takes the mark away too.
+/// Takes the mark of an unfinished create away from `written`, which was waited for. Where another
+/// create took it over or a delete took it away meanwhile there is an error and no state: nothing
+/// of this create is there, so nothing is tainted, and no later apply deletes what is not its own.
+/// Any other failure is a warning, as the object is there and well: its next change takes the mark
+/// away too.
 template <class T>
 void EndCreate(Objects<T>& objects, std::string_view kind, const T& written, const rest::Call& call,
-               framework::Diagnostics& diagnostics) {
+               framework::StateResponse& response) {
   const rest::Name name{written.metadata.ns, written.metadata.name};
+  const auto what = Describe(kind, name);
   const auto finished = objects.FinishCreate(name, call);
   if (finished) {
-    CheckNotTaken(Describe(kind, name), written.metadata, finished->metadata, diagnostics);
+    if (!IsStillOurs(what, written.metadata, finished->metadata, response.diagnostics))
+      response.state = cty::Value::Null();
   } else if (finished.error().code == base::Code::kNotFound) {
-    diagnostics.AddError(cty::Path("name"), "Deleted while it was created",
-                         "The " + Describe(kind, name) +
-                             " is gone: somebody deleted it while it was created. Apply again.");
+    response.state = cty::Value::Null();
+    response.diagnostics.AddError(
+        cty::Path("name"), "Deleted while it was created",
+        "The " + what + " is gone: somebody deleted it while it was created. Apply again.");
   } else {
-    diagnostics.AddWarning(
+    response.diagnostics.AddWarning(
         cty::Path("name"), "Create not marked as finished",
-        "The " + Describe(kind, name) +
-            " is ready, but the server could not be told that its create has ended: " +
+        "The " + what + " is ready, but the server could not be told that its create has ended: " +
             finished.error().message +
             ". Until its next change another configuration could take it over.");
   }
 }
 
-/// Keeps, of an object that a create wrote, who its owner is.
-void KeepOwner(framework::PrivateData& data, const api::Metadata& metadata);
-/// False, with a warning, where another create has taken the object over since: what the state
-/// speaks of is not there any more. `owner` is what KeepOwner kept.
-bool IsOwned(const std::string& owner, const api::Metadata& metadata, const std::string& what,
-             framework::Diagnostics& diagnostics);
-
 /// Deletes the object and waits until it is gone; one that is gone already is success, and so is
-/// one that another create has taken over, also in the very moment of the deletion.
+/// one that another create has taken over, also in the very moment of the deletion. `known` is the
+/// spec that the state tells of. It decides where no owner is kept: the delete of a tainted
+/// object that is replaced comes with the private data of the create.
 template <class T>
 base::Status Remove(Objects<T>& objects, std::string_view kind, const rest::Name& name,
-                    const rest::Call& call, framework::StateResponse& response) {
+                    const typename T::Spec& known, const rest::Call& call,
+                    framework::StateResponse& response) {
   const auto owner = response.private_data.Get(kOwnerKey);
+  const auto what = Describe(kind, name);
   for (int attempt = 1;; ++attempt) {
     const auto there = objects.Get(name, call);
     if (!there)
       return there.error().code == base::Code::kNotFound ? base::Ok() : base::Err(there.error());
-    if (owner && !IsOwned(*owner, there->metadata, Describe(kind, name), response.diagnostics))
+    if (owner && !IsOwned(*owner, there->metadata, what, response.diagnostics)) return base::Ok();
+    const bool unfinished =
+        there->metadata.annotations.contains(std::string(api::kCreatingAnnotation));
+    if (!owner && !unfinished && !(there->spec == known)) {
+      AddNotDeleted(what, response.diagnostics);
       return base::Ok();
+    }
     const auto asked = objects.Delete(*there, call);
     if (asked) return objects.WaitGone(*there, call);
     if (asked.error().code == base::Code::kNotFound) return base::Ok();

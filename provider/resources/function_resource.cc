@@ -166,8 +166,8 @@ void FunctionResource::Create(const framework::ChangeRequest& request,
   KeepState(change, *written);
   api::Function ready;
   if (!Await(change, *written, "create", ready)) return;
-  EndCreate(backend->Functions(), kKind, *written, change.call, response.diagnostics);
   response.state = FillUnknown(request.plan, FunctionStateOf(ready, request.plan));
+  EndCreate(backend->Functions(), kKind, *written, change.call, response);
 }
 
 void FunctionResource::Read(const framework::ReadRequest& request,
@@ -180,6 +180,7 @@ void FunctionResource::Read(const framework::ReadRequest& request,
     AddError(response.diagnostics, found.error(), "read " + Describe(kKind, name), {});
   } else {
     response.state = *found ? FunctionStateOf(**found, request.state) : Value::Null();
+    if (*found) KeepOwnerIfNone(response.private_data, (*found)->metadata);
   }
 }
 
@@ -218,7 +219,8 @@ void FunctionResource::Delete(const framework::ChangeRequest& request,
   const auto name = NameOf(request.prior);
   const auto timeout = framework::TimeoutOf(request.prior, "delete", seconds(120));
   const rest::Call call{request.context.DeadlineIn(timeout), request.context.stop};
-  const auto gone = Remove(backend->Functions(), kKind, name, call, response);
+  const auto gone =
+      Remove(backend->Functions(), kKind, name, FunctionSpecOf(request.prior), call, response);
   if (!gone) AddError(response.diagnostics, gone.error(), "delete " + Describe(kKind, name), {});
 }
 

@@ -297,6 +297,9 @@ TEST_F(FunctionTest, ACreateThatAnotherOneTakesOverIsNotGreen) {
   const auto taken = driver.Apply(Config());
   EXPECT_TRUE(HasError(taken.diagnostics, "name", "taken over by another create"))
       << taken.Problems();
+  // Nothing of it is there, so no later apply may delete the other's.
+  EXPECT_TRUE(driver.state().IsNull());
+  world.backend.meanwhile = {};
 
   auto deleted = world.Driver(kType);
   world.backend.Functions().Erase(kId);
@@ -306,6 +309,41 @@ TEST_F(FunctionTest, ACreateThatAnotherOneTakesOverIsNotGreen) {
   const auto gone = deleted.Apply(Config());
   EXPECT_TRUE(HasError(gone.diagnostics, "name", "deleted it while it was created"))
       << gone.Problems();
+}
+
+TEST_F(FunctionTest, DestroyOfAnImportedOneLeavesWhatACreateTookOver) {
+  auto creator = world.Driver(kType);
+  Settle(creator, Config());
+  auto importer = world.Driver(kType);
+  ASSERT_TRUE(importer.Import(kId).Ok());
+  ASSERT_TRUE(importer.Refresh().Ok());
+  auto second = world.Driver(kType);
+  Settle(second, Config());
+  const auto left = importer.Destroy();
+  EXPECT_TRUE(left.Ok()) << left.Problems();
+  EXPECT_NE(left.diagnostics.ToString().find("taken over by another create"), std::string::npos);
+  EXPECT_TRUE(world.backend.Functions().Has(kId));
+  // One that nobody took over goes.
+  auto again = world.Driver(kType);
+  ASSERT_TRUE(again.Import(kId).Ok());
+  ASSERT_TRUE(again.Refresh().Ok());
+  EXPECT_TRUE(again.Destroy().Ok());
+  EXPECT_FALSE(world.backend.Functions().Has(kId));
+}
+
+TEST_F(FunctionTest, ATaintedOneThatAnotherTookOverIsNotDeleted) {
+  auto driver = world.Driver(kType);
+  world.backend.build_failure = api::Failure{"BuildFailed", "no", "", 0, {}};
+  EXPECT_FALSE(driver.Apply(Config()).Ok());
+  ASSERT_TRUE(driver.tainted());
+  world.backend.build_failure.reset();
+  auto other = world.Driver(kType);
+  Settle(other, Config(R"("memory_mb":512)"));
+  const auto uid = world.backend.Functions().Look(kId).metadata.uid;
+  const auto refused = driver.Apply(Config());
+  EXPECT_TRUE(HasError(refused.diagnostics, "name", "already exists")) << refused.Problems();
+  EXPECT_EQ(world.backend.Functions().Look(kId).metadata.uid, uid);
+  EXPECT_EQ(other.Plan(Config(R"("memory_mb":512)")).action, PlannedAction::kNoOp);
 }
 
 // As with create_before_destroy: the replacement's create finds its own predecessor.

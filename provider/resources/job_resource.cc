@@ -211,7 +211,7 @@ void JobResource::Create(const framework::ChangeRequest& request,
   Finish(*backend, *before, *written, "create", request, response);
   ClearMarks(response.private_data);
   if (!response.diagnostics.HasError())
-    EndCreate(backend->Jobs(), kKind, *written, Brief(request.context), response.diagnostics);
+    EndCreate(backend->Jobs(), kKind, *written, Brief(request.context), response);
 }
 
 void JobResource::Read(const framework::ReadRequest& request,
@@ -225,7 +225,9 @@ void JobResource::Read(const framework::ReadRequest& request,
     return;
   }
   response.state = *found ? JobStateOf(**found) : Value::Null();
-  if (*found) SetLastRunId(response.private_data, (*found)->status.last_run_id);
+  if (!*found) return;
+  SetLastRunId(response.private_data, (*found)->status.last_run_id);
+  KeepOwnerIfNone(response.private_data, (*found)->metadata);
 }
 
 void JobResource::Update(const framework::ChangeRequest& request,
@@ -257,7 +259,7 @@ void JobResource::Delete(const framework::ChangeRequest& request,
       !IsWanted(response.private_data) && Makes(response.private_data, name.ns + "/" + name.name);
   const auto done =
       stays ? LeaveForCreate(*backend, name, Brief(request.context))
-            : Remove(backend->Jobs(), kKind, name,
+            : Remove(backend->Jobs(), kKind, name, JobSpecOf(request.prior),
                      {request.context.DeadlineIn(kDeleteDeadline), request.context.stop}, response);
   if (!done)
     AddError(response.diagnostics, done.error(), "delete " + Describe(kKind, name), Fields());

@@ -198,7 +198,7 @@ void TriggerResource::Create(const framework::ChangeRequest& request,
   KeepOwner(response.private_data, written->metadata);
   Finish(*backend, *written, "create", request, call, response);
   if (!response.diagnostics.HasError())
-    EndCreate(backend->Triggers(), kKind, *written, call, response.diagnostics);
+    EndCreate(backend->Triggers(), kKind, *written, call, response);
 }
 
 void TriggerResource::Read(const framework::ReadRequest& request,
@@ -212,6 +212,7 @@ void TriggerResource::Read(const framework::ReadRequest& request,
     return;
   }
   response.state = *found ? TriggerStateOf(**found, request.state) : Value::Null();
+  if (*found) KeepOwnerIfNone(response.private_data, (*found)->metadata);
   if (*found && (*found)->status.phase != "Failed") response.private_data.Remove(kFailedKey);
   if (*found && (*found)->status.phase == "Failed" && (*found)->status.failure) {
     response.diagnostics.AddWarning(
@@ -241,7 +242,8 @@ void TriggerResource::Delete(const framework::ChangeRequest& request,
   if (backend == nullptr) return;
   const auto name = NameOf(request.prior);
   const rest::Call call{request.context.DeadlineIn(kDeleteDeadline), request.context.stop};
-  const auto gone = Remove(backend->Triggers(), kKind, name, call, response);
+  const auto gone =
+      Remove(backend->Triggers(), kKind, name, TriggerSpecOf(request.prior), call, response);
   if (!gone)
     AddError(response.diagnostics, gone.error(), "delete " + Describe(kKind, name), Fields());
 }

@@ -23,21 +23,23 @@ void Pause(std::stop_token stop, milliseconds wait) {
   never.wait_for(lock, stop, wait, [] { return false; });
 }
 
-/// The URL for clients on this machine: the host as it was asked for (loopback for a wildcard), the
-/// port that was got.
-std::string LocalUrl(const std::string& listen, const std::string& address) {
-  if (listen.starts_with(kUnix))
-    return "http+unix://" + base::PercentEncode(listen.substr(kUnix.size()));
-  auto host = listen.substr(0, listen.rfind(':'));
-  if (host == "0.0.0.0" || host == "[::]" || host == "::" || host == "*") host = "127.0.0.1";
-  if (host.find(':') != std::string::npos && host.front() != '[') host = "[" + host + "]";
-  return "http://" + host + address.substr(address.rfind(':'));
+/// The URL for clients on this machine: where it listens, loopback for a wildcard.
+std::string LocalUrl(const std::string& address) {
+  if (address.starts_with(kUnix))
+    return "http+unix://" + base::PercentEncode(address.substr(kUnix.size()));
+  const auto host = address.substr(0, address.rfind(':'));
+  const bool wildcard = host == "0.0.0.0" || host == "[::]";
+  return "http://" + (wildcard ? "127.0.0.1" : host) + address.substr(address.rfind(':'));
 }
 
 /// A port that is taken is told soon. Not at once: what a killed predecessor was just starting may
 /// have its socket for a moment yet.
 base::Result<std::unique_ptr<http::Listener>> Listen(http::IoPool& io, const std::string& listen,
                                                      const base::Clock& clock) {
+  if (listen.starts_with("fd:")) {
+    return base::Err(base::Code::kInvalidArgument,
+                     "listen address \"" + listen + "\": want HOST:PORT or unix:/path");
+  }
   const auto patience = base::Deadline::After(clock, std::chrono::seconds(2));
   while (true) {
     auto listener = http::Listener::Open(io, listen);
@@ -61,7 +63,7 @@ base::Result<std::unique_ptr<Server>> Server::Start(config::Options options,
   ASSIGN_OR_RETURN(server->drivers_,
                    MakeDrivers(server->options_, environment, server->data_, server->clock_, log));
   server->external_url_ = server->options_.external_url.empty()
-                              ? LocalUrl(server->options_.listen, server->listener_->address())
+                              ? LocalUrl(server->listener_->address())
                               : server->options_.external_url;
   while (server->external_url_.ends_with('/')) server->external_url_.pop_back();
   server->WireRooms();

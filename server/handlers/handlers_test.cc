@@ -496,6 +496,18 @@ TEST_F(HandlersTest, RunsAreListedNewestFirstAndRetriedOnce) {
   EXPECT_EQ(retry(2, 2).status, 422) << "it succeeded";
   EXPECT_EQ(retry(3, 1).status, 404);
   EXPECT_EQ(retry(0, 1).status, 400);
+  // Only the run of the job as it is: an older one, or any at runId 0, runs no more.
+  ASSERT_EQ(Do("PUT", job, Body({{"function", "f"}, {"runId", 0}}).dump()).status, 200);
+  EXPECT_EQ(retry(10, 2).status, 200) << "allowed before";
+  ASSERT_THAT(store::Mutate<api::Run>(*store, "default", "j.10",
+                                      [](api::Run& r) {
+                                        r.status.attempt = 2;
+                                        return base::Ok();
+                                      }),
+              IsOk());
+  const auto refused = retry(10, 3);
+  EXPECT_EQ(refused.status, 422);
+  EXPECT_EQ(Json(refused)["field"], "/runId");
   EXPECT_EQ(Do("GET", "/v1/namespaces/default/jobs/k/runs").status, 404);
 }
 

@@ -84,6 +84,13 @@ http::Reply RetryRun(const Deps& deps, const http::Request& request) {
   const auto run = store::Mutate<api::Run>(
       deps.store, request.Param("namespace"), name, [&](api::Run& r) -> base::Status {
         if (retry.attempt <= std::max(r.status.attempt, r.spec.max_attempts)) return base::Ok();
+        if (retry.run_id != job.spec.run_id) {
+          return base::Err(Code::kFailedPrecondition,
+                           fmt::format("the job's runId is {}: only the run of that number gets "
+                                       "another attempt, not run {}",
+                                       job.spec.run_id, retry.run_id),
+                           "/runId", "NoSuchAttempt");
+        }
         if (r.status.phase == "Failed" && retry.attempt == r.status.attempt + 1) {
           r.spec.max_attempts = retry.attempt;
           r.spec.event_json = job.spec.event_json;

@@ -246,11 +246,13 @@ void Session::Finish() {
 }
 
 // Closing a socket with unread bytes makes the kernel reset the connection, and the client may lose
-// our answer. So the sending side is shut first, and what the client still sends is dropped for a
-// while.
+// our answer. So where there is more to come of a request, the sending side is shut first, and what
+// the client still sends is dropped for a while. Not otherwise: a client that keeps the connection
+// for its next request would hold up the end of the server.
 Task<void> Session::LingeringClose() {
   error_code ignored;
-  if (closing_ && stream_.socket().is_open()) {
+  const bool more = !parser_ || !parser_->is_done() || buffer_.size() > 0;
+  if (closing_ && more && stream_.socket().is_open()) {
     stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
     stream_.expires_after(std::chrono::seconds(2));
     chunk_.resize(64 * 1024);

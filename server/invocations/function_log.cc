@@ -17,6 +17,9 @@ using base::Code;
 using base::Err;
 using base::Status;
 
+// The answer to a reader that is slow stays in memory.
+constexpr size_t kMaxReadBytes = 4 * 1024 * 1024;
+
 }  // namespace
 
 Status FunctionLog::OpenCurrent() {
@@ -76,13 +79,17 @@ base::Result<std::vector<LogRecord>> FunctionLog::Read(const LogQuery& query) {
     }
   }
   std::vector<LogRecord> records;
+  size_t bytes = 0;
   const LineFilter filter(query);
   const auto take = [&](std::string_view line) {
-    if (auto record = filter.Match(line)) records.push_back(std::move(*record));
-    return records.size() < query.limit;
+    if (auto record = filter.Match(line)) {
+      bytes += record->line.size();
+      records.push_back(std::move(*record));
+    }
+    return records.size() < query.limit && bytes < kMaxReadBytes;
   };
   if (current) RETURN_IF_ERROR(ReadLinesBackward(current, current_size, take));
-  if (older && records.size() < query.limit)
+  if (older && records.size() < query.limit && bytes < kMaxReadBytes)
     RETURN_IF_ERROR(ReadLinesBackward(older, older_size, take));
   std::reverse(records.begin(), records.end());
   return records;

@@ -22,7 +22,7 @@ struct LogRecord {
 inline constexpr size_t kMaxLine = 16 * 1024;
 
 struct LogQuery {
-  size_t limit = 100;      ///< 1 to 10000 newest matching lines
+  size_t limit = 100;      ///< 1 to 10000 newest matching lines, of 4 MiB together
   std::string request_id;  ///< "" means all
   std::string stream;      ///< "" means all
   int64_t revision = 0;    ///< 0 means all

@@ -74,6 +74,11 @@ base::Result<Next> TriggerReconciler::Reconcile(const api::ObjectKey& key) {
     // The function's replicas depend on whether any trigger is enabled, a cron trigger too.
     if (trigger.status.phase != "Disabled") TellFunction(key, spec.function);
     deps_.scheduler.Remove(key);
+    // What waits behind a running run is stopped too; the running one ends by itself.
+    ASSIGN_OR_RETURN(auto waiting, RunsOf(trigger));
+    std::erase_if(waiting, [](const auto& run) { return run.status.phase != "Pending"; });
+    RETURN_IF_ERROR(EndRuns(deps_.store, deps_.clock, deps_.cancel, waiting,
+                            "the trigger was disabled before the run began"));
     status.phase = "Disabled";
     return Write(trigger, std::move(status), Next::Done());
   }
@@ -103,10 +108,16 @@ base::Result<Next> TriggerReconciler::Gone(const api::ObjectKey& key) {
   return Next::Done();
 }
 
+base::Result<std::vector<api::Run>> TriggerReconciler::RunsOf(const api::Trigger& trigger) const {
+  ASSIGN_OR_RETURN(auto runs, store::ListTyped<api::Run>(deps_.store, trigger.metadata.ns,
+                                                         trigger.metadata.name + "."));
+  std::erase_if(runs, [](const auto& run) { return run.spec.owner_kind != api::kKindTrigger; });
+  return runs;
+}
+
 base::Result<bool> TriggerReconciler::Delete(const api::Trigger& trigger) {
   const auto& [ns, name] = std::pair(trigger.metadata.ns, trigger.metadata.name);
-  ASSIGN_OR_RETURN(auto runs, store::ListTyped<api::Run>(deps_.store, ns, name + "."));
-  std::erase_if(runs, [](const auto& run) { return run.spec.owner_kind != api::kKindTrigger; });
+  ASSIGN_OR_RETURN(auto runs, RunsOf(trigger));
   ASSIGN_OR_RETURN(const bool ended, EndRuns(deps_.store, deps_.clock, deps_.cancel, runs,
                                              "the trigger was deleted before the run ended"));
   if (!ended) return false;

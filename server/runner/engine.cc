@@ -348,7 +348,13 @@ class Engine::Impl {
   bool Replacing() const {
     return std::any_of(calls_.begin(), calls_.end(), [](const auto& c) { return c.second->stuck; });
   }
-  bool TakesCalls() const { return worker_ && worker_ready_ && !expected_exit_ && !Replacing(); }
+  // A call whose time is up may have blocked its process: until it ends, or is found stuck, the
+  // others wait.
+  bool TakesCalls() const {
+    return worker_ && worker_ready_ && !expected_exit_ &&
+           std::none_of(calls_.begin(), calls_.end(),
+                        [](const auto& c) { return c.second->kill_at.has_value(); });
+  }
 
   void Admit(EngineCall call) {
     const Phase now = phase();
@@ -362,7 +368,7 @@ class Engine::Impl {
     }
     // The gateway counts a call whose time was up as ended; here its place is free a moment later.
     if ((!TakesCalls() || ending) && waiting_.size() < static_cast<size_t>(options_.concurrency)) {
-      const auto most = Replacing() ? options_.replace_wait : options_.slot_wait;
+      const auto most = worker_ready_ && !TakesCalls() ? options_.replace_wait : options_.slot_wait;
       waiting_.push_back({std::move(call), clock_.Steady() + most});
       return;
     }

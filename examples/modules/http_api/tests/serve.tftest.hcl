@@ -30,8 +30,8 @@ run "urls_are_known_at_plan" {
 
 run "create" {
   assert {
-    condition     = output.revision == 1
-    error_message = "a new function serves revision ${output.revision}, want 1"
+    condition     = output.revision >= 1
+    error_message = "a new function serves revision ${output.revision}"
   }
 
   assert {
@@ -62,8 +62,8 @@ run "change_the_environment" {
   }
 
   assert {
-    condition     = output.revision == 2
-    error_message = "a new environment makes revision ${output.revision}, want 2"
+    condition     = output.revision == run.create.revision + 1
+    error_message = "a new environment makes one revision, from ${run.create.revision} to ${output.revision}"
   }
 }
 
@@ -95,7 +95,7 @@ run "switch_off" {
   }
 
   assert {
-    condition     = output.revision == 2
+    condition     = output.revision == run.change_the_environment.revision
     error_message = "switching off must not make a revision, got ${output.revision}"
   }
 }
