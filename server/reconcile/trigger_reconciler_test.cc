@@ -1,5 +1,7 @@
 #include "server/reconcile/trigger_reconciler.h"
 
+#include <fmt/format.h>
+
 #include "server/reconcile/testing/world.h"
 
 namespace sless::reconcile {
@@ -150,6 +152,31 @@ TEST_F(TriggerReconcilerTest, DeletingACronTriggerTakesItsRuns) {
   world_.Delete<Trigger>("tick");
   ASSERT_TRUE(world_.Gone<Trigger>("tick"));
   EXPECT_TRUE(world_.Gone<api::Run>("tick.60.cron"));
+}
+
+TEST_F(TriggerReconcilerTest, ADisabledCronTriggerBeginsNoRunThatWaits) {
+  world_.PutFunction("f");
+  PutCron("tick");
+  ASSERT_TRUE(world_.Reaches<Trigger>("tick", "Ready"));
+  world_.invoker.Hold(true);
+  for (const int64_t id : {60, 120}) {  // the second one waits for the first
+    api::Run run;
+    run.metadata.ns = "default";
+    run.metadata.name = fmt::format("tick.{}.cron", id);
+    run.spec = {.owner_kind = "Trigger", .owner = "tick", .function = "f", .run_id = id};
+    run.spec.serial = true;
+    ASSERT_THAT(store::CreateTyped(*world_.store, run), base::IsOk());
+    ASSERT_TRUE(Eventually([&] { return world_.invoker.inside() == 1; }));
+  }
+  PutCron("tick", [](Trigger& t) { t.spec.enabled = false; });
+  ASSERT_TRUE(world_.Reaches<Trigger>("tick", "Disabled"));
+  const auto phase = [&](const char* name) { return world_.Get<api::Run>(name).status.phase; };
+  ASSERT_TRUE(Eventually([&] { return phase("tick.120.cron") == "Failed"; }));
+  EXPECT_EQ(world_.Get<api::Run>("tick.120.cron").status.failure->reason, "Cancelled");
+  EXPECT_EQ(phase("tick.60.cron"), "Running") << "ends by itself";
+  world_.invoker.Hold(false);
+  ASSERT_TRUE(Eventually([&] { return phase("tick.60.cron") == "Succeeded"; }));
+  EXPECT_EQ(world_.invoker.calls().size(), 1u);
 }
 
 TEST_F(TriggerReconcilerTest, ACronTriggerIsGoneOnlyWhenItsCallHasEnded) {

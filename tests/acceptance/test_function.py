@@ -122,6 +122,22 @@ class Attributes(Case):
         done = self.ws.apply_fails()
         self.assert_says(done, "f1")
         self.assertTrue("taken over by another create" in done.flat or "already exists" in done.flat, done)
+        for _ in range(2):
+            self.assert_says(self.ws.apply_fails(), "f1", "already exists")
+
+    def test_an_imported_one_under_another_label_stays(self):
+        self.ws.write("fn/handler.py", PY)
+        self.ws.config(function() + HTTP)
+        self.ws.apply()
+        self.ws.run("state", "rm", "sless_function.f", "sless_trigger.t")
+        self.ws.run("import", "-input=false", "sless_function.f", f"{self.ns}/f1")
+        self.ws.run("import", "-input=false", "sless_trigger.t", f"{self.ns}/f1")
+        self.assert_plan_empty()
+        # No `moved`: created under the new labels, deleted under the old ones.
+        self.ws.config((function() + HTTP).replace('"f" {', '"g" {').replace('"t" {', '"u" {').replace("sless_function.f.", "sless_function.g."))
+        self.ws.apply()
+        self.assertEqual(200, self.plane.call(f"{self.ns}/f1").status)
+        self.assert_plan_empty()
 
     def test_a_namespace_that_is_known_after_apply(self):
         self.ws.write("fn/handler.py", PY)

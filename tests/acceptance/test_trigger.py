@@ -173,7 +173,7 @@ class Together(Case):
         self.ws.apply()
         statuses = [self.plane.call(f"{self.ns}/f1", method=method).status for method in ("GET", "HEAD", "POST", "PUT")]
         self.assertEqual([200, 200, 401, 405], statuses)
-        self.assertEqual("GET, POST", self.plane.call(f"{self.ns}/f1", method="PUT").headers["allow"])
+        self.assertEqual("GET, HEAD, POST", self.plane.call(f"{self.ns}/f1", method="PUT").headers["allow"])
 
     def test_function_of_the_same_apply_without_a_reference(self):
         self.ws.config(FUNCTION % "" + trigger(HTTP).replace("sless_function.f.name", '"f1"'))
