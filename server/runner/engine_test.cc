@@ -226,6 +226,10 @@ const make = {
   regexp: () => /x/,
   weak: () => new WeakMap(),
   map: () => new Map(),
+  response: () => new Response('x'),
+  headers: () => ({ statusCode: 200, body: new Headers() }),
+  query: () => new URLSearchParams('a=1'),
+  number: () => new Number(1),
   date: () => new Date(0),
   own: () => ({ toJSON: () => 'own' }),
   evaluated: () => eval('(() => { throw new Error("in eval"); })()'),
@@ -240,16 +244,19 @@ export const handle = async (event) => make[event]();
        {Case{"buffer", "bytes (Buffer) at result.body"}, Case{"promise", "Promise at result.a"},
         Case{"generator", "generator at result"}, Case{"later", "generator at result[0]"},
         Case{"error", "TypeError at result"}, Case{"regexp", "RegExp at result"},
-        Case{"weak", "WeakMap at result"}, Case{"map", "Map at result"}}) {
+        Case{"weak", "WeakMap at result"}, Case{"map", "Map at result"},
+        Case{"response", "Response at result, which JSON cannot hold; return { statusCode"},
+        Case{"headers", "Headers at result.body"}, Case{"query", "URLSearchParams at result"}}) {
     const Outcome outcome = Call(c.event, "\"" + std::string(c.event) + "\"");
     ASSERT_EQ(Reason(outcome), "HandlerError") << c.event;
     EXPECT_THAT(outcome.error->message, HasSubstr(c.want));
   }
   EXPECT_EQ(Call("d", R"("date")").result_json, R"("1970-01-01T00:00:00.000Z")");
   EXPECT_EQ(Call("o", R"("own")").result_json, R"("own")");
+  EXPECT_EQ(Call("n", R"("number")").result_json, "1");
   const Outcome evaluated = Call("e", R"("evaluated")");
   EXPECT_EQ(evaluated.error->source.file, "handler.mjs");
-  EXPECT_EQ(evaluated.error->source.line, 13);
+  EXPECT_EQ(evaluated.error->source.line, 17);
 }
 
 TEST_F(EngineTest, ATimeoutIsAnsweredInTimeAndTheReplicaGoesOn) {
@@ -470,8 +477,17 @@ TEST_F(EngineTest, DeathFailsTheRunningCallsAndEndsTheEngine) {
   EXPECT_THAT(outcome.error->message, HasSubstr("exit code 9"));
   EXPECT_EQ(Reason(answers_.Get("1")), "ReplicaDied");
   ASSERT_TRUE(Ended());
-  EXPECT_EQ(engine_->exit_code(), kExitWorkerDied);
+  EXPECT_EQ(engine_->exit_code(), kExitWorkerDied + kExitInCall);
   EXPECT_EQ(Reason(Call("3", "1")), "Draining");
+}
+
+TEST_F(EngineTest, ADeathBetweenCallsIsToldApart) {
+  Python(
+      "import os, threading\ndef handle(event): threading.Timer(0.3, lambda: "
+      "os._exit(9)).start()\n");
+  EXPECT_EQ(Reason(Call("1", "0")), "OK");
+  ASSERT_TRUE(Ended());
+  EXPECT_EQ(engine_->exit_code(), kExitWorkerDied);
 }
 
 TEST_F(EngineTest, ABrokenChannelEndsTheReplica) {

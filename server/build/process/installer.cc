@@ -167,8 +167,11 @@ base::Result<Installer::Command> Installer::NpmCommand(const Manifest& manifest)
   tool.words.emplace_back(manifest.locked ? "ci" : "install");
   // Install scripts of packages are not run: they are the usual way in for hostile ones, and
   // production code seldom needs them.
+  // Its waits before a further try are 10 s and 60 s, and it takes a wrong checksum for a fault of
+  // the network: a build's time would be over before it says what is wrong.
   for (const char* word : {"--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund",
-                           "--no-update-notifier", "--no-progress", "--loglevel=http"}) {
+                           "--no-update-notifier", "--no-progress", "--loglevel=http",
+                           "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"}) {
     tool.words.emplace_back(word);
   }
   return tool;
@@ -249,8 +252,11 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
     return base::Err(failure);
   }
   if (!exit->ok()) {
-    const auto failure = Explain(node ? Tool::kNpm : Tool::kPip, lines, manifest.text);
+    auto failure = Explain(node ? Tool::kNpm : Tool::kPip, lines, manifest.text);
     source.line = failure.line;
+    // Whoever looks after the server knows the file by its own path.
+    for (const auto& [from, name] : settings.home_files)
+      ReplaceAll(failure.message, inside + "/home/" + name, from);
     if (failure.unreachable) {
       return base::Err(base::Error{
           Code::kFailedPrecondition,

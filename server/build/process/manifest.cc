@@ -24,9 +24,13 @@ std::optional<std::string> ReadFile(const std::string& path) {
   return text.str();
 }
 
+// A parser says in its message where it stopped.
 tl::unexpected<base::Error> Bad(const std::string& file, const std::string& message) {
+  constexpr std::string_view kAt = " at line ";
+  const size_t at = message.find(kAt);
+  const int line = at == std::string::npos ? 0 : std::atoi(&message[at + kAt.size()]);
   return base::Err(base::Error{
-      Code::kFailedPrecondition, file + ": " + message, "", "BuildFailed", {file, 0, {}}});
+      Code::kFailedPrecondition, file + ": " + message, "", "BuildFailed", {file, line, {}}});
 }
 
 // Another one makes all layers anew. Those of "1" may hold packages of a registry that the server's

@@ -184,11 +184,13 @@ std::string Redact(std::string_view line, const std::vector<std::string>& secret
     if (info != std::string_view::npos) out += "***";
     at = info == std::string_view::npos ? begin : begin + info;
   }
-  for (const auto& secret : secrets) {
-    for (size_t at = out.find(secret); at != std::string::npos; at = out.find(secret, at + 3))
-      out.replace(at, secret.size(), "***");
-  }
+  for (const auto& secret : secrets) ReplaceAll(out, secret, "***");
   return out;
+}
+
+void ReplaceAll(std::string& text, std::string_view what, std::string_view with) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size()))
+    text.replace(at, what.size(), with);
 }
 
 }  // namespace sless::build

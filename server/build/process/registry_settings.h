@@ -35,4 +35,7 @@ RegistrySettings ReadRegistrySettings(Tool tool,
 /// `line` without the user information of URLs and without `secrets`; "***" stands there instead.
 std::string Redact(std::string_view line, const std::vector<std::string>& secrets);
 
+/// Every `what` (not empty) in `text` becomes `with`.
+void ReplaceAll(std::string& text, std::string_view what, std::string_view with);
+
 }  // namespace sless::build

@@ -16,6 +16,7 @@ namespace {
 using Lines = std::vector<std::string>;
 
 constexpr size_t kTail = 30;
+constexpr size_t kMaxTailLine = 1000;  // bytes, as in the logs of functions
 constexpr size_t kMostDetails = 5;
 
 std::string Lower(std::string_view text) {
@@ -125,6 +126,17 @@ MaybeFound WrongHash(const Lines& lines) {
   return std::nullopt;
 }
 
+// The requirement that has none stands in the next line, with the hash that it would need.
+MaybeFound MissingHash(const Lines& lines) {
+  constexpr std::string_view kWord = "Hashes are required in --require-hashes mode";
+  for (size_t i = 0; i + 1 < lines.size(); ++i) {
+    if (!Has(lines[i], kWord)) continue;
+    return Plain(fmt::format("{}, which one hash turns on for all, but they are missing from: {}",
+                             kWord, base::Trim(lines[i + 1])));
+  }
+  return std::nullopt;
+}
+
 // pip's own code, or what it calls, fell over: the exception is the last line.
 MaybeFound Crash(const Lines& lines) {
   const bool crashed = std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
@@ -146,6 +158,7 @@ Found MeaningOfPip(const Lines& lines) {
   if (auto found = WithNext(lines, "Could not open requirements file")) return *found;
   if (auto found = Conflict(lines)) return *found;
   if (auto found = WrongHash(lines)) return *found;
+  if (auto found = MissingHash(lines)) return *found;
   if (auto found = Crash(lines)) return *found;
   for (const auto& line : lines) {
     if (const auto rest = After(line, "ERROR: "); !rest.empty()) return Plain(rest);
@@ -177,14 +190,33 @@ bool IsForMachines(std::string_view error) {
 
 // npm puts a word before the sentence: "notarget No matching version …".
 std::string Sentence(std::string_view error) {
-  for (const std::string_view word : {"404 ", "notarget ", "ERESOLVE ", "network ", "enoent "}) {
+  for (const std::string_view word :
+       {"404 ", "notarget ", "ERESOLVE ", "network ", "enoent ", "engine ", "notsup "}) {
     if (error.starts_with(word)) return std::string(base::Trim(error.substr(word.size())));
   }
   return std::string(error);
 }
 
+// npm names the hashes in its error, and the package in a warning before it.
+MaybeFound WrongIntegrity(const Lines& lines, const Lines& errors) {
+  for (const auto& error : errors) {
+    const std::string hashes = After(error, "integrity checksum failed when using ");
+    if (hashes.empty()) continue;
+    std::string package = "a package";
+    for (const auto& line : lines) {
+      const std::string rest = After(line, "tarball data for ");
+      if (Has(rest, "seems to be corrupted")) package = rest.substr(0, rest.find(' '));
+    }
+    return Found{
+        fmt::format("{} is not what package-lock.json names: its checksum of {}", package, hashes),
+        package};
+  }
+  return std::nullopt;
+}
+
 Found MeaningOfNpm(const Lines& lines) {
   const Lines errors = ErrorsOfNpm(lines);
+  if (auto found = WrongIntegrity(lines, errors)) return *found;
   for (const auto* word : {"is not in this registry", "could not be found"}) {
     for (const auto& error : errors) {
       const size_t quote = error.find('\'');
@@ -198,9 +230,10 @@ Found MeaningOfNpm(const Lines& lines) {
   for (auto error = first + 1; error != errors.end() && details.size() < kMostDetails; ++error) {
     const auto& last = *(error - 1);
     if (error->starts_with("Missing: ") || error->starts_with("Invalid: ") ||
-        error->starts_with("Found: ") || last == "Could not resolve dependency:" ||
-        last.starts_with("command git "))
-      details.push_back(*error);
+        error->starts_with("Found: ") || error->starts_with("engine ") ||
+        error->starts_with("notsup Required:") || error->starts_with("notsup Actual:") ||
+        last == "Could not resolve dependency:" || last.starts_with("command git "))
+      details.push_back(Sentence(*error));
   }
   // A sentence may be broken at the width of a terminal.
   for (auto error = first + 1; details.empty() && error != errors.end() && !error->empty() &&
@@ -215,6 +248,15 @@ Found MeaningOfNpm(const Lines& lines) {
 }
 
 // ---- both
+
+// The settings are the server's: nothing in the source can mend them.
+std::string BrokenSettings(const Lines& lines) {
+  constexpr std::string_view kWord = "Configuration file could not be loaded";
+  const auto said = std::find_if(lines.begin(), lines.end(),
+                                 [&](const std::string& line) { return Has(line, kWord); });
+  if (said == lines.end()) return "";
+  return base::Truncate(base::Join(Lines(said, lines.end()), " "), 500);
+}
 
 // pip says only in the warning of its last try that it gave up, and then that there is no such
 // package.
@@ -289,7 +331,9 @@ bool IsNoise(std::string_view line) {
 }  // namespace
 
 ToolFailure Explain(Tool tool, const Lines& lines, const std::string& manifest) {
-  if (auto why = Unreachable(lines); !why.empty()) return {std::move(why), 0, true};
+  for (auto& why : {BrokenSettings(lines), Unreachable(lines)}) {
+    if (!why.empty()) return {why, 0, true};
+  }
   const Found found = tool == Tool::kPip ? MeaningOfPip(lines) : MeaningOfNpm(lines);
   return {base::Truncate(found.message, 1000), Line(lines, manifest, found), false};
 }
@@ -301,7 +345,7 @@ void Tail::Add(std::string_view line) {
   const bool skip = in_usage_ || IsNoise(text);
   if (Has(text, "Run \"npm help")) in_usage_ = false;
   if (skip) return;
-  lines_.emplace_back(line);
+  lines_.push_back(base::Truncate(line, kMaxTailLine));
   if (lines_.size() > kTail) lines_.pop_front();
 }
 

@@ -13,9 +13,11 @@ namespace sless::build {
 
 /// Why an installation failed, in the tool's own words.
 struct ToolFailure {
-  std::string message;       ///< one line; "" where nothing was printed
-  int line = 0;              ///< of the manifest, 0: not known
-  bool unreachable = false;  ///< the registry of packages could not be reached; `message` says why
+  std::string message;  ///< one line; "" where nothing was printed
+  int line = 0;         ///< of the manifest, 0: not known
+  /// The registry of packages could not be reached, or the settings for it not be read; `message`
+  /// says why.
+  bool unreachable = false;
 };
 
 /// `lines` is all that the tool printed, `manifest` the text of requirements.txt or package.json.

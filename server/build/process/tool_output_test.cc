@@ -166,6 +166,13 @@ INSTANTIATE_TEST_SUITE_P(
              2},
         Case{"BrokenArchive", Tool::kPip, "./wh/bad-1.0.tar.gz\n", kBrokenArchive,
              "tarfile.ReadError: not a gzip file", 1},
+        Case{"MissingHash", Tool::kPip, "six==1.16.0 --hash=sha256:8a\nidna==3.4\n",
+             "Collecting six==1.16.0\nERROR: Hashes are required in --require-hashes mode, but "
+             "they are missing from some requirements. Here is a list of those.\n    idna==3.4 "
+             "--hash=sha256:90b7",
+             "Hashes are required in --require-hashes mode, which one hash turns on for all, but "
+             "they are missing from: idna==3.4 --hash=sha256:90b7",
+             2},
         Case{"Nothing", Tool::kPip, "six\n", "", "", 0}),
     [](const auto& info) { return info.param.name; });
 
@@ -221,6 +228,21 @@ npm error later to generate a package-lock.json file, then try again.
 npm error
 npm error Clean install a project)";
 
+constexpr const char* kWrongIntegrity =
+    R"(npm http fetch GET http://127.0.0.1:18931/x.tgz attempt 1 failed with EINTEGRITY
+npm warn tarball tarball data for is-even@http://127.0.0.1:18931/x.tgz (sha512-AAAA==) seems to be corrupted. Trying again.
+npm http fetch GET 200 http://127.0.0.1:18931/x.tgz 6323ms attempt #3 (cache miss)
+npm error code EINTEGRITY
+npm error sha512-AAAA== integrity checksum failed when using sha512: wanted sha512-AAAA== but got sha512-5sL/eW==. (189 bytes)
+npm error A complete log of this run can be found in: /build/home/npm/_logs/debug-0.log)";
+
+constexpr const char* kOtherEngine = R"(npm error code EBADENGINE
+npm error engine Unsupported engine
+npm error engine Not compatible with your version of node/npm: late@1.0.0
+npm error notsup Not compatible with your version of node/npm: late@1.0.0
+npm error notsup Required: {"node":">=99"}
+npm error notsup Actual:   {"node":"v20.20.2","npm":"11.19.1"})";
+
 INSTANTIATE_TEST_SUITE_P(
     Npm, Explains,
     testing::Values(
@@ -243,6 +265,16 @@ INSTANTIATE_TEST_SUITE_P(
              "npm-shrinkwrap.json with lockfileVersion >= 1. Run an install with npm@5 or later to "
              "generate a package-lock.json file, then try again.",
              0},
+        Case{"WrongIntegrity", Tool::kNpm, "{\"dependencies\":{\n\"is-even\":\"1.0.0\"}}",
+             kWrongIntegrity,
+             "is-even@http://127.0.0.1:18931/x.tgz is not what package-lock.json names: its "
+             "checksum of sha512: wanted sha512-AAAA== but got sha512-5sL/eW==. (189 bytes)",
+             2},
+        Case{"OtherEngine", Tool::kNpm, "{\"dependencies\":{\n\"late\":\"1.0.0\"}}", kOtherEngine,
+             "Unsupported engine: Not compatible with your version of node/npm: late@1.0.0; "
+             "Required: {\"node\":\">=99\"}; Actual:   "
+             "{\"node\":\"v20.20.2\",\"npm\":\"11.19.1\"}",
+             2},
         Case{"NoSuchPackage", Tool::kNpm, "{\"dependencies\":{\n\"no-such\":\"1.0.0\"}}",
              "npm error code E404\nnpm error 404 Not Found - GET http://r/no-such - Not found\nnpm "
              "error 404\nnpm error 404  The requested resource 'no-such@1.0.0' could not be found "
@@ -275,6 +307,18 @@ TEST(ExplainUnreachable, NamesWhy) {
   EXPECT_EQ(npm.message, "ECONNREFUSED");
 }
 
+TEST(ExplainUnreachable, SettingsThatPipCannotRead) {
+  const auto pip =
+      Explain(Tool::kPip,
+              {"Configuration file could not be loaded.", "File contains no section headers.",
+               "file: '/build/home/.config/pip/pip.conf', line: 1", "'[global\\n'"},
+              "six\n");
+  EXPECT_TRUE(pip.unreachable);
+  EXPECT_EQ(pip.message,
+            "Configuration file could not be loaded. File contains no section headers. file: "
+            "'/build/home/.config/pip/pip.conf', line: 1 '[global\\n'");
+}
+
 TEST(BuildTail, HasNoHelpTextAndNoDisclaimer) {
   Tail tail;
   for (const auto& line : base::Split(kOutOfSync, '\n')) tail.Add(line);
@@ -286,6 +330,8 @@ TEST(BuildTail, HasNoHelpTextAndNoDisclaimer) {
   EXPECT_THAT(pip.Lines(), Not(testing::Contains(HasSubstr("not a problem with pip"))));
   for (int i = 0; i < 100; ++i) pip.Add("more");
   EXPECT_THAT(pip.Lines(), SizeIs(30));
+  pip.Add(std::string(5000, 'x'));
+  EXPECT_THAT(pip.Lines().back(), SizeIs(1000 + 3)) << "and an ellipsis";
 }
 
 }  // namespace

@@ -305,7 +305,10 @@ function lossy(item) {
   if (types.isNativeError(item)) return [item.name, 'throw it, or return its message'];
   if (types.isRegExp(item)) return ['RegExp', 'return its source'];
   if (types.isWeakMap(item) || types.isWeakSet(item)) return [item.constructor.name, 'nobody can list it'];
-  return [];
+  // Objects of the platform that keep all they have inside: Response, Headers, URLSearchParams, Blob, …
+  const tag = Object.prototype.toString.call(item).slice(8, -1);
+  if (['Object', 'Array', 'Number', 'String', 'Boolean'].includes(tag) || Object.keys(item).length > 0) return [];
+  return [tag, tag === 'Response' ? 'return { statusCode, headers, body }' : 'make plain values of it'];
 }
 
 // JSON.stringify writes null for NaN and leaves functions out, without a word; a wrong answer is worse than an error.
