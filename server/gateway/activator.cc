@@ -298,15 +298,15 @@ void Activator::Release(FunctionState& function, Pool& pool, const std::string& 
       auto& slots = it->second;
       --slots.in_flight;
       slots.last_used = now;
-      if (verdict == Verdict::kServed) slots.refused = 0;
-      if (verdict == Verdict::kRefused || verdict == Verdict::kSuspect) {
-        if (++slots.refused == 1) slots.refused_since = now;
-      }
+      poke = poke || slots.spent;
+      if (verdict == Verdict::kServed) slots.ResetRefusals();
+      if (verdict == Verdict::kRefused || verdict == Verdict::kSuspect)
+        slots.Refuse(now, deps_.options.refusing_for);
       if (verdict == Verdict::kSuspect) {
         slots.usable = false;
         slots.suspect_until = now + std::chrono::milliseconds(200);
       }
-      poke = poke || slots.Useless(now, deps_.options.refusing_for);
+      poke = poke || slots.spent;
     }
     poke = poke || (pool.role == Pool::Role::kDraining && pool.in_flight == 0);
     Grant(function);

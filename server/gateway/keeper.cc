@@ -121,11 +121,10 @@ void Activator::KillUseless(FunctionState& function) {
   std::vector<std::pair<runtime::RevisionKey, std::string>> useless;
   {
     std::lock_guard lock(function.mutex);
-    const auto now = deps_.clock.Steady();
     for (const auto& [number, pool] : function.pools) {
       for (auto& [id, replica] : pool->replicas) {
-        if (!replica.Useless(now, deps_.options.refusing_for)) continue;
-        replica.refused = 0;
+        if (!replica.Useless()) continue;
+        replica.ResetRefusals();
         useless.emplace_back(pool->key, id);
       }
     }

@@ -15,8 +15,16 @@ constexpr int kMostRefusals = 5;  // fewer than one call tries: it may see the n
 
 }  // namespace
 
-bool ReplicaSlots::Useless(base::SteadyPoint now, std::chrono::nanoseconds patience) const {
-  return refused >= kMostRefusals && in_flight == 0 && now - refused_since >= patience;
+void ReplicaSlots::Refuse(base::SteadyPoint now, std::chrono::nanoseconds patience) {
+  if (++refused == 1) refused_since = now;
+  if (refused < kMostRefusals || now - refused_since < patience) return;
+  spent = true;
+  usable = false;
+}
+
+void ReplicaSlots::ResetRefusals() {
+  refused = 0;
+  spent = false;
 }
 
 void Pool::Update(const std::vector<runtime::Replica>& seen, base::SteadyPoint now) {
@@ -41,10 +49,10 @@ void Pool::Update(const std::vector<runtime::Replica>& seen, base::SteadyPoint n
     const bool ready = replica.state == runtime::ReplicaState::kReady;
     if (ready && (old == replicas.end() || !old->second.usable)) slots.last_used = now;
     if (!ready || retired) slots.retiring = false;
-    if (!ready) slots.refused = 0;
+    if (!ready) slots.ResetRefusals();
     slots.id = replica.id;
     slots.endpoint = replica.endpoint;
-    slots.usable = ready && !slots.retiring && now >= slots.suspect_until;
+    slots.usable = ready && !slots.retiring && !slots.spent && now >= slots.suspect_until;
     next.emplace(replica.id, std::move(slots));
   }
   // Replicas that are gone but still have calls keep their count until the calls end.
@@ -133,9 +141,10 @@ int FunctionState::Needed(base::SteadyPoint now) const {
       domain::WantedReplicas(serving->in_flight, static_cast<int64_t>(waiters.size()),
                              serving->spec.concurrency, route->scaling.min_replicas, most));
   if (waiters.empty()) return wanted;
-  const auto refusing = std::count_if(
-      serving->replicas.begin(), serving->replicas.end(),
-      [&](const auto& r) { return now < r.second.suspect_until && r.second.in_flight > 0; });
+  const auto refusing =
+      std::count_if(serving->replicas.begin(), serving->replicas.end(), [&](const auto& r) {
+        return (r.second.spent || now < r.second.suspect_until) && r.second.in_flight > 0;
+      });
   return std::min(wanted + static_cast<int>(refusing), static_cast<int>(most));
 }
 

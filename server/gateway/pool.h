@@ -32,9 +32,14 @@ struct ReplicaSlots {
   int refused = 0;                  ///< calls in a row that it did not take
   base::SteadyPoint refused_since;
 
-  /// It is ready, runs nothing and has taken no call for so long and so often that it will not come
-  /// round by itself.
-  bool Useless(base::SteadyPoint now, std::chrono::nanoseconds patience) const;
+  /// It has taken no call for so long and so often that it will not come round by itself: it gets
+  /// no more of them, and once those that it has are through it is useless.
+  bool spent = false;
+
+  /// A call was not taken. `patience`: how long that must go on.
+  void Refuse(base::SteadyPoint now, std::chrono::nanoseconds patience);
+  void ResetRefusals();
+  bool Useless() const { return spent && in_flight == 0; }
 };
 
 /// The replicas of one revision.

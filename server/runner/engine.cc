@@ -334,9 +334,10 @@ class Engine::Impl {
     }
     const std::string line = fmt::format("the function's process {}", cause);
     System(line);
+    const int in_call = calls_.empty() ? 0 : kExitInCall;
     FailAll(MakeError(Code::kInternal, "ReplicaDied", line + " in the middle of the call"));
     RefuseWaiting();
-    End(out_of_memory_ ? kExitOutOfMemory : kExitWorkerDied);
+    End((out_of_memory_ ? kExitOutOfMemory : kExitWorkerDied) + in_call);
   }
 
   // -------------------------------------------------------------------------------------------------------------

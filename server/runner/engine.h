@@ -73,6 +73,8 @@ inline constexpr int kExitDrained = 0;
 inline constexpr int kExitWorkerDied = 70;
 inline constexpr int kExitStartFailed = 71;
 inline constexpr int kExitOutOfMemory = 72;
+/// Added to kExitWorkerDied and kExitOutOfMemory where calls ran: it is one of them that did it.
+inline constexpr int kExitInCall = 16;
 
 /// Owns one thread, which alone touches the worker and the calls.
 /// Thread safety: all methods may be called at the same time from any thread.

@@ -21,13 +21,20 @@ constexpr size_t kTail = 30;
 constexpr size_t kMaxTailLine = 1000;       // as the runner cuts it
 constexpr size_t kMaxRawLine = 256 * 1024;  // a line of 16 KiB, every byte escaped
 constexpr size_t kReadPerTurn = 512 * 1024;
-// A replica that was ready for so long is started again at once; one that was ready at all soon,
-// for it is no broken start but a call that ended it, unless it happens again and again.
+// A replica that was ready for so long is started again at once.
 constexpr auto kSteadyAfter = std::chrono::seconds(10);
-constexpr int kQuickDeaths = 5;
 
 // Exit codes of sless-runner (server/runner/engine.h).
+constexpr int kExitWorkerDied = 70;
 constexpr int kExitOutOfMemory = 72;
+constexpr int kExitInCall = 16;
+
+// A call that ends its process is no broken start: were there a wait, one caller could switch a
+// function off for all others. It cannot spin either, since each start takes one more call.
+bool EndedByCall(base::ExitStatus exit) {
+  return exit.signal == 0 && (exit.code == kExitWorkerDied + kExitInCall ||
+                              exit.code == kExitOutOfMemory + kExitInCall);
+}
 
 std::string Text(const nlohmann::json& object, const char* name) {
   const auto it = object.find(name);
@@ -243,9 +250,8 @@ void RunningReplica::OnExit(base::ExitStatus exit, TurnEvents& events) {
   events.changed = true;
   if (stopping()) return;
   if (was_ready) {
-    restart_at_once_ = restart_at_once_ || now - ready_at_ >= kSteadyAfter;
-    quick_deaths_ = restart_at_once_ ? 0 : quick_deaths_ + 1;
-    if (quick_deaths_ <= kQuickDeaths)
+    restart_at_once_ = restart_at_once_ || EndedByCall(exit) || now - ready_at_ >= kSteadyAfter;
+    if (restart_at_once_)
       backoff_ = base::Backoff(deps_.options.first_backoff, deps_.options.max_backoff);
   }
   if (failure.log_tail.empty()) failure.log_tail.assign(tail_.begin(), tail_.end());
@@ -264,9 +270,10 @@ api::Failure RunningReplica::WhyEnded(base::ExitStatus exit) {
   const bool killed = exit.signal != 0 || exit.code > 128;
   const std::string text =
       last_system_.empty() ? "the replica's process " + exit.Text() : last_system_;
-  if (exit.code == kExitOutOfMemory || (killed && OomKills(cgroup_.events) > 0)) {
+  const bool said = exit.code == kExitOutOfMemory || exit.code == kExitOutOfMemory + kExitInCall;
+  if (said || (killed && OomKills(cgroup_.events) > 0)) {
     const std::string message =
-        exit.code == kExitOutOfMemory && !last_system_.empty()
+        said && !last_system_.empty()
             ? last_system_
             : fmt::format(
                   "the function was killed: out of memory (memory_mb is {}; raise it or use less)",

@@ -81,7 +81,6 @@ class RunningReplica {
   std::optional<base::SteadyPoint> kill_at_;
   std::optional<api::Failure> known_failure_;  // found before the process's end
   bool restart_at_once_ = false;
-  int quick_deaths_ = 0;  // in a row, soon after it was ready
   base::Backoff backoff_;
 };
 
