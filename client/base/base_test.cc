@@ -91,6 +91,10 @@ TEST(Strings, Nearest) {
   EXPECT_EQ(Nearest("cobol-1985", {"python3.11", "nodejs20"}), "");
 }
 
+TEST(Strings, LowerTouchesAsciiLettersOnly) {
+  EXPECT_EQ(Lower("aZ-[@`{9 \xc3\x84\xc0"), "az-[@`{9 \xc3\x84\xc0");
+}
+
 TEST(Strings, Utf8AndTruncate) {
   EXPECT_TRUE(IsUtf8("aä€😀"));
   for (const char* bad : {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"})

@@ -32,6 +32,14 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
 bool IsUtf8(std::string_view text) {
   size_t i = 0;
   while (i < text.size()) {

@@ -13,6 +13,8 @@ namespace sless::base {
 std::vector<std::string> Split(std::string_view text, char separator);
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 std::string_view Trim(std::string_view text);
+/// ASCII letters in lower case, whatever the locale; other bytes stay.
+std::string Lower(std::string_view text);
 bool IsUtf8(std::string_view text);
 /// Cuts to at most `max_bytes`, never inside a UTF-8 sequence, and adds "…" (3 bytes more) where
 /// something was cut.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -26,12 +25,6 @@ bool IsForeign(std::string_view name) {
          name == "posixrules" || name == "Factory";
 }
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
-
 std::vector<std::string> AllZones(const std::string& dir) {
   std::vector<std::string> names;
   std::error_code error;
@@ -52,15 +45,15 @@ std::vector<std::string> AllZones(const std::string& dir) {
 
 // The same letters in another case, then the same city, then the nearest spelling.
 std::string Suggest(std::string_view name, const std::vector<std::string>& known) {
-  const std::string wanted = Lower(name);
+  const std::string wanted = base::Lower(name);
   for (const auto& candidate : known) {
-    if (Lower(candidate) == wanted) return candidate;
+    if (base::Lower(candidate) == wanted) return candidate;
   }
   const auto city = [](std::string_view zone) {
     return std::string(zone.substr(zone.rfind('/') + 1));
   };
   for (const auto& candidate : known) {
-    if (candidate.find('/') != std::string::npos && city(Lower(candidate)) == city(wanted))
+    if (candidate.find('/') != std::string::npos && city(base::Lower(candidate)) == city(wanted))
       return candidate;
   }
   return base::Nearest(name, known);

@@ -143,9 +143,7 @@ std::string OpenApi(const std::vector<DocumentedRoute>& routes) {
   document["components"]["schemas"] = Schemas();
   document["components"]["securitySchemes"]["bearer"] = {{"type", "http"}, {"scheme", "bearer"}};
   for (const auto& route : routes) {
-    auto method = route.method;
-    for (auto& c : method) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    document["paths"][route.path][method] = Operation(route);
+    document["paths"][route.path][base::Lower(route.method)] = Operation(route);
   }
   return base::DumpJson(document);
 }

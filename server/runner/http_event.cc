@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "client/base/json.h"
@@ -14,13 +13,6 @@ namespace {
 
 using base::Code;
 using nlohmann::json;
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
 
 // Headers are bytes; JSON wants UTF-8. What is not UTF-8 is read as Latin-1, as HTTP once said.
 std::string HeaderText(std::string_view value) {
@@ -49,7 +41,7 @@ bool Internal(std::string_view lower_name) { return lower_name.substr(0, 8) == "
 void AddHeaders(const http::Request& request, json& event) {
   auto single = json::object(), multi = json::object();
   for (const auto& [name, value] : request.headers) {
-    const std::string key = Lower(name), text = HeaderText(value);
+    const std::string key = base::Lower(name), text = HeaderText(value);
     if (Internal(key)) continue;
     if (!multi.contains(key)) {
       multi[key] = json::array();
@@ -112,7 +104,7 @@ base::Status AddHeader(http::Response& response, const std::string& name, const 
     }
   }
   // The length and the connection are ours to manage.
-  const std::string lower = Lower(name);
+  const std::string lower = base::Lower(name);
   if (Internal(lower) || lower == "x-request-id" || lower == "content-length" || lower == "date" ||
       http::IsHopByHop(lower, ""))
     return base::Ok();

@@ -19,13 +19,6 @@ constexpr size_t kTail = 30;
 constexpr size_t kMaxTailLine = 1000;  // bytes, as in the logs of functions
 constexpr size_t kMostDetails = 5;
 
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
-
 // The rest of `line` behind `word`, "" where it is not in it.
 std::string After(const std::string& line, std::string_view word) {
   const size_t at = line.find(word);
@@ -276,7 +269,7 @@ std::string Unreachable(const Lines& lines) {
 
 // The line of the manifest that names the package which the message speaks of.
 int LineOf(const std::string& manifest, const std::string& message) {
-  const std::string said = Lower(message);
+  const std::string said = base::Lower(message);
   int number = 0, best = 0;
   size_t longest = 0;
   for (const auto& raw : base::Split(manifest, '\n')) {
@@ -287,7 +280,7 @@ int LineOf(const std::string& manifest, const std::string& message) {
     while (end < line.size() && (std::isalnum(static_cast<unsigned char>(line[end])) ||
                                  Has("-_.@/", line.substr(end, 1))))
       ++end;
-    const std::string name = Lower(line.substr(0, end));
+    const std::string name = base::Lower(line.substr(0, end));
     if (name.size() > 1 && name.size() > longest && Has(said, name) && name != "dependencies") {
       longest = name.size();
       best = number;
