@@ -63,6 +63,36 @@ class Packing(Case):
         self.ws.apply()
         self.assertEqual(revision, self.ws.state("sless_function.f")["revision"], "nothing was ever rebuilt")
 
+    def test_no_umask_matters(self):
+        # As two people would check it out: the folders' modes differ too, and a zip of each has all of them.
+        for name, mask in (("open", 0o000), ("private", 0o077)):
+            subprocess.run(["sh", "-ec", f"umask {mask:03o}; mkdir -p {name}/lib {name}/data {name}/bin; "
+                            f"for file in $(cd fn; find . -type f); do cat fn/$file > {name}/$file; done; chmod +x {name}/bin/tool.sh; "
+                            f"cd {name}; zip -q -r ../{name}.zip ."], cwd=self.ws.work, check=True, timeout=60)
+        modes = {name: [stat.S_IMODE(os.stat(self.ws.path(name + below)).st_mode) for below in ("", "/lib", "/handler.py", "/bin/tool.sh")]
+                 for name in ("open", "private")}
+        self.assertEqual({"open": [0o777, 0o777, 0o666, 0o777], "private": [0o700, 0o700, 0o600, 0o700]}, modes)
+        self.use('source_dir = "fn"')
+        self.ws.apply()
+        before = self.ws.state("sless_function.f")
+        for source in ('source_dir = "open"', 'source_dir = "private"', 'source_zip = "open.zip"', 'source_zip = "private.zip"'):
+            with self.subTest(source):
+                self.use(source)
+                self.assert_one_change("sless_function.f", *({"source_dir"} | {source.split()[0]}))
+        self.ws.apply()
+        after = self.ws.state("sless_function.f")
+        self.assertEqual([before[k] for k in ("source_hash", "revision", "last_built_at")], [after[k] for k in ("source_hash", "revision", "last_built_at")])
+        # The other way round: what was packed with all bits set is the folder without them.
+        self.use('source_dir = "private"')
+        self.assert_one_change("sless_function.f", "source_dir", "source_zip")
+        # And a provider that runs under such a umask itself.
+        for mask in (0o077, 0o000):
+            before = os.umask(mask)
+            try:
+                self.assert_one_change("sless_function.f", "source_dir", "source_zip")
+            finally:
+                os.umask(before)
+
     def test_one_bit_matters(self):
         self.use('source_dir = "fn"')
         self.ws.apply()
