@@ -145,9 +145,10 @@ class Walk {
     struct stat info {};
     if (lstat(where.c_str(), &info) != 0)
       return BadFile(path, "vanished while the source was read; run again", Code::kAborted);
-    if (rules_->Ignored(path, S_ISDIR(info.st_mode), lock_beside)) return base::Ok();
+    const bool ignored = rules_->Ignored(path, S_ISDIR(info.st_mode), lock_beside);
     if (rules_->TooCostly())
       return BadFile(kIgnoreFile, "has rules that take too long to apply", Code::kTooLarge);
+    if (ignored) return base::Ok();
     if (const auto problem = PathProblem(path, limits_); !problem.empty())
       return BadFile(path, problem);
     if (S_ISDIR(info.st_mode)) return Folder(path);

@@ -1,5 +1,7 @@
 #include "client/source/ignore.h"
 
+#include <algorithm>
+
 #include "client/base/strings.h"
 
 namespace sless::source {
@@ -30,13 +32,15 @@ bool ClassMatches(std::string_view pattern, size_t& at, char c, bool& closed) {
   return found != negated;
 }
 
-/// Matches one pattern element at `at` against `c` and moves `at` behind it.
-bool OneMatches(std::string_view pattern, size_t& at, char c) {
+/// Matches one pattern element at `at` against `c` and moves `at` behind it. Adds what it read of a
+/// class to `steps`: that may be the whole pattern.
+bool OneMatches(std::string_view pattern, size_t& at, char c, uint64_t& steps) {
   if (pattern[at] == '?') return ++at, true;
   if (pattern[at] == '[') {
     size_t next = at + 1;
     bool closed = false;
     const bool matches = ClassMatches(pattern, next, c, closed);
+    steps += next - at;
     if (closed) return at = next, matches;
     return ++at, c == '[';
   }
@@ -56,7 +60,7 @@ bool GlobMatches(std::string_view pattern, std::string_view text, uint64_t& step
     if (p < pattern.size() && pattern[p] == '*') {
       star = ++p;
       star_text = t;
-    } else if (p < pattern.size() && OneMatches(pattern, next, text[t])) {
+    } else if (p < pattern.size() && OneMatches(pattern, next, text[t], steps)) {
       p = next;
       ++t;
     } else if (star != std::string_view::npos) {
@@ -66,7 +70,7 @@ bool GlobMatches(std::string_view pattern, std::string_view text, uint64_t& step
       return false;
     }
   }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
+  for (; p < pattern.size() && pattern[p] == '*'; ++p) ++steps;
   return p == pattern.size();
 }
 
@@ -105,20 +109,22 @@ void IgnoreRules::AddLine(std::string_view line) {
 bool IgnoreRules::Matches(const Rule& rule, const std::vector<std::string_view>& path) {
   if (rule.any_level) return GlobMatches(rule.segments[0], path.back(), steps_);
   // reach[i]: the segments of the rule so far match the first i of the path.
-  std::vector<char> reach(path.size() + 1, 0);
+  std::vector<char> reach(path.size() + 1, 0), next(path.size() + 1);
   reach[0] = 1;
   for (size_t s = 0; s < rule.segments.size(); ++s) {
-    std::vector<char> next(path.size() + 1, 0);
-    const bool last = s + 1 == rule.segments.size();
-    for (size_t i = 0; i <= path.size(); ++i) {
-      if (reach[i] == 0) continue;
-      if (rule.segments[s] == "**") {
-        for (size_t k = last ? i + 1 : i; k <= path.size(); ++k) next[k] = 1;
-      } else if (i < path.size() && GlobMatches(rule.segments[s], path[i], steps_)) {
-        next[i + 1] = 1;
+    steps_ += 1 + path.size();
+    const auto first = std::find(reach.begin(), reach.end(), 1);
+    if (first == reach.end()) return false;
+    std::fill(next.begin(), next.end(), 0);
+    if (rule.segments[s] == "**") {  // any number of segments, as the last one at least one
+      const bool last = s + 1 == rule.segments.size();
+      std::fill(next.begin() + (first - reach.begin()) + (last ? 1 : 0), next.end(), 1);
+    } else {
+      for (size_t i = 0; i < path.size(); ++i) {
+        if (reach[i] != 0 && GlobMatches(rule.segments[s], path[i], steps_)) next[i + 1] = 1;
       }
     }
-    reach = std::move(next);
+    reach.swap(next);
   }
   return reach[path.size()] != 0;
 }

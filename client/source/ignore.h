@@ -21,7 +21,8 @@ inline constexpr std::string_view kTooManyRules = "has more than 1000 rules";
 /// what a default leaves out. Not thread-safe.
 class IgnoreRules {
  public:
-  /// `max_steps`: comparisons of characters before TooCostly, by default for a second or so.
+  /// `max_steps`: characters of rules and paths that are looked at before TooCostly, by default for
+  /// a second or so.
   explicit IgnoreRules(std::string_view text, uint64_t max_steps = 200'000'000);
 
   /// Verdict on one path whose parents are not ignored (what lies in an ignored folder is ignored,

@@ -125,10 +125,11 @@ class TreeOfZip {
       const auto& member = members[i];
       if (member.kind == Kind::kDirectory) continue;
       const auto parent = Parent(member.name);
-      if (FolderIgnored(parent, rules) || rules.Ignored(member.name, false, LockIn(parent)))
-        continue;
+      const bool ignored =
+          FolderIgnored(parent, rules) || rules.Ignored(member.name, false, LockIn(parent));
       if (rules.TooCostly())
         return BadArchive(kIgnoreFile, "has rules that take too long to apply", Code::kTooLarge);
+      if (ignored) continue;
       ASSIGN_OR_RETURN(const size_t target, Target(i));
       if (tree_.entries.size() >= limits_.max_files) {
         return BadArchive(member.name,
