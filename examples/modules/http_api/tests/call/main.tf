@@ -7,16 +7,23 @@ terraform {
   }
 }
 
+variable "namespace" {
+  type = string
+}
+
 variable "function" {
   type = string
 }
 
 variable "run_id" {
-  type = number
+  description = "A further call for each further number; 0 takes the job away."
+  type        = number
 }
 
 resource "sless_job" "call" {
-  namespace  = "http-api-test"
+  count = var.run_id > 0 ? 1 : 0
+
+  namespace  = var.namespace
   name       = "call"
   function   = var.function
   event_json = jsonencode({ path = "/from-the-test" })
@@ -24,5 +31,5 @@ resource "sless_job" "call" {
 }
 
 output "result" {
-  value = jsondecode(sless_job.call.result_json)
+  value = one([for job in sless_job.call : jsondecode(job.result_json)])
 }
