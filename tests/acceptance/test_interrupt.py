@@ -117,7 +117,7 @@ class Interrupt(InterruptCase):
     def test_server_killed_during_create(self):
         process = self.start_apply()
         self.plane.kill()
-        time.sleep(0.5)
+        self.plane.miss_one()
         self.plane.start()
         out, err = process.communicate(timeout=120)
         if process.returncode != 0:
@@ -256,14 +256,16 @@ class Restart(Case):
         self.assert_plan_empty()
 
     def test_sigterm_drains(self):
-        self.ws.write("fn/handler.py", "import time\ndef handle(event, context):\n    time.sleep(2)\n    return 'done'\n")
+        self.ws.write("fn/handler.py", "import time\ndef handle(event, context):\n    print('begun', flush=True)\n    time.sleep(2)\n    return 'done'\n")
         self.ws.config(CONFIG)
         self.ws.apply()
-        self.plane.call(f"{self.ns}/f1")
         answers = []
         thread = threading.Thread(target=lambda: answers.append(self.plane.call(f"{self.ns}/f1")))
         thread.start()
-        time.sleep(0.7)
+        deadline = time.monotonic() + 20
+        while "begun" not in self.plane.lines(self.ns, "f1"):
+            self.assertLess(time.monotonic(), deadline, "the call has not begun")
+            time.sleep(0.02)
         below = self.plane.processes()
         self.assertEqual(0, self.plane.terminate())
         thread.join(20)

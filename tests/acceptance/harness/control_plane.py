@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -116,6 +117,21 @@ class ControlPlane:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(10)
 
+    def miss_one(self, timeout=20):
+        """After kill(): returns once somebody has asked for the server in vain, on its own port."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                listener = socket.create_server(("127.0.0.1", self._port))
+                break
+            except OSError:  # what the server left is still on its way out
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+        with listener:
+            listener.settimeout(max(0, deadline - time.monotonic()))
+            listener.accept()[0].close()
+
     def terminate(self, timeout=40):
         """SIGTERM; -> exit code."""
         self.process.send_signal(signal.SIGTERM)
@@ -160,6 +176,13 @@ class ControlPlane:
         if answer.status != 200:
             raise AssertionError(f"GET {kind} {ns}/{name}: {answer}")
         return answer.json()
+
+    def lines(self, ns, function):
+        """-> the newest lines (at most 1000) of a function's log, oldest first."""
+        answer = self.api(f"/v1/namespaces/{ns}/functions/{function}/logs?limit=1000")
+        if answer.status != 200:
+            raise AssertionError(f"GET logs of {ns}/{function}: {answer}")
+        return [item["line"] for item in answer.json()["items"]]
 
     def call(self, path, method="GET", body=None, headers=None, timeout=60):
         """A public request: path below /fn/."""
