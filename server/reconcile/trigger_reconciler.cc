@@ -86,16 +86,14 @@ base::Result<Next> TriggerReconciler::Reconcile(const api::ObjectKey& key) {
   status.phase = "Ready";
   if (http) return Write(trigger, std::move(status), Next::Done());
 
-  auto next_runs =
-      trigger::CronScheduler::NextRuns(spec.cron.value_or(api::CronSpec{}), deps_.clock.Now());
   api::Trigger wanted = trigger;
   // While its function was missing nothing was missed: it takes up from now.
   if (trigger.status.phase == "Failed")
     wanted.status.last_fire = status.last_fire = base::FormatTime(deps_.clock.Now());
-  const auto set = next_runs ? deps_.scheduler.Set(wanted) : base::Err(next_runs.error());
-  if (!set) {
+  auto next_runs = deps_.scheduler.Set(wanted);
+  if (!next_runs) {
     status.phase = "Failed";
-    status.failure = api::Failure{.reason = "BadSchedule", .message = set.error().message};
+    status.failure = api::Failure{.reason = "BadSchedule", .message = next_runs.error().message};
   } else {
     status.next_runs = std::move(*next_runs);
   }

@@ -45,51 +45,89 @@ void CronScheduler::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-base::Status CronScheduler::Set(const api::Trigger& trigger) {
+base::Result<std::vector<std::string>> CronScheduler::Set(const api::Trigger& trigger) {
   const auto key = store::KeyOf<api::Trigger>(trigger.metadata.ns, trigger.metadata.name);
   const auto& meta = trigger.metadata;
-  const bool known_here = entries_.With([&](const auto& entries) { return entries.contains(key); });
-  const bool same = entries_.With([&](const auto& entries) {
-    const auto it = entries.find(key);
-    return it != entries.end() && it->second.uid == meta.uid &&
-           it->second.generation == meta.generation;
-  });
-  if (same) return base::Ok();
-
+  const auto now = deps_.clock.Now();
   const auto spec = trigger.spec.cron.value_or(api::CronSpec{});
-  ASSIGN_OR_RETURN(auto parsed, Parse(spec));
+  auto parsed = Parse(spec);
+  if (!parsed) {
+    Remove(key);
+    return base::Err(parsed.error());
+  }
   Entry entry{.uid = meta.uid,
               .generation = meta.generation,
               .function = trigger.spec.function,
               .spec = spec,
-              .schedule = std::move(parsed.schedule),
-              .zone = std::move(parsed.zone)};
-  entry.looked_at = deps_.clock.Now();
-  if (const auto changed = base::ParseTime(meta.updated_at)) entry.looked_at = *changed;
-  if (const auto fired = base::ParseTime(trigger.status.last_fire))
-    entry.looked_at = std::max(entry.looked_at, *fired);
+              .schedule = std::move(parsed->schedule),
+              .zone = std::move(parsed->zone)};
+  const auto changed = std::min(now, base::ParseTime(meta.updated_at).value_or(now));
+  entry.looked_at = changed;
+  if (const auto fired = base::ParseTime(trigger.status.last_fire)) {
+    // A last fire in the future is one of a clock that was ahead: it says nothing.
+    entry.looked_at = std::min(now, std::max(changed, *fired));
+  }
   // What this process has watched from the beginning it has not missed.
-  entry.fresh = !known_here && trigger.status.observed_generation == meta.generation;
-  entries_.With([&](auto& entries) { entries.insert_or_assign(key, std::move(entry)); });
+  entry.fresh = trigger.status.observed_generation == meta.generation;
+  auto next_runs = entries_.With([&](auto& entries) {
+    const auto it = entries.find(key);
+    const Entry* old = it == entries.end() ? nullptr : &it->second;
+    if (old) entry.fresh = false;
+    if (old && !old->removed && old->uid == meta.uid) {
+      if (old->generation == meta.generation) return NextRuns(*old, now);
+      entry.fresh = old->fresh;
+      entry.owed = Pending(*old, changed);
+      if (old->spec.schedule == spec.schedule && old->spec.timezone == spec.timezone)
+        entry.settled = old->settled;
+    }
+    auto runs = NextRuns(entry, now);
+    entries.insert_or_assign(key, std::move(entry));
+    return runs;
+  });
+  Notify();
+  return next_runs;
+}
+
+void CronScheduler::Remove(const api::ObjectKey& key) {
+  const auto now = deps_.clock.Now();
+  entries_.With([&](auto& entries) {
+    const auto it = entries.find(key);
+    if (it == entries.end() || it->second.removed) return;
+    if (Pending(it->second, now).empty()) {
+      entries.erase(it);
+    } else {
+      it->second.removed = now;
+      it->second.next.reset();
+    }
+  });
+  Notify();
+}
+
+void CronScheduler::Notify() {
   {
     std::lock_guard lock(mutex_);
     dirty_ = true;
   }
   changed_.notify_all();
-  return base::Ok();
 }
 
-void CronScheduler::Remove(const api::ObjectKey& key) {
-  entries_.With([&](auto& entries) { entries.erase(key); });
+/// The one computation of fires: the status and the thread's sleep come from it too.
+std::optional<base::TimePoint> CronScheduler::NextOf(const Entry& entry, base::TimePoint after) {
+  for (std::optional time = after;;) {
+    time = entry.schedule.Next(*time, entry.zone);
+    if (!time) return std::nullopt;
+    const auto span =
+        std::find_if(entry.settled.begin(), entry.settled.end(),
+                     [&](const Span& one) { return one.after < *time && *time <= one.to; });
+    if (span == entry.settled.end()) return time;
+    time = span->to;  // later each time: the loop ends with the last span
+  }
 }
 
-base::Result<std::vector<std::string>> CronScheduler::NextRuns(const api::CronSpec& spec,
-                                                               base::TimePoint now) {
-  ASSIGN_OR_RETURN(const auto parsed, Parse(spec));
+std::vector<std::string> CronScheduler::NextRuns(const Entry& entry, base::TimePoint now) {
   std::vector<std::string> times;
-  for (auto time = std::optional(now); times.size() < kNextRuns;) {
-    time = parsed.schedule.Next(*time, parsed.zone);
-    if (!time) break;
+  for (auto time = NextOf(entry, now); time && times.size() < kNextRuns;
+       time = NextOf(entry, *time)) {
     times.push_back(base::FormatTime(*time));
   }
   return times;
@@ -111,20 +149,33 @@ void CronScheduler::Run(std::stop_token stop) {
   }
 }
 
-std::optional<CronScheduler::Plan> CronScheduler::MakePlan(const Entry& entry,
-                                                           base::TimePoint now) {
-  std::vector<base::TimePoint> missed, due;
-  auto from = std::max(entry.looked_at, now - kLookBack);
+/// Planned times that are not settled, up to and with `to`.
+std::vector<base::TimePoint> CronScheduler::Pending(const Entry& entry, base::TimePoint to) {
+  auto times = entry.owed;
+  auto from = std::max(entry.looked_at, to - kLookBack);
   // Bounded: a day has at most 1440 planned times (and an hour's repetition).
   for (int i = 0; i < 2000; ++i) {
-    const auto time = entry.schedule.Next(from, entry.zone);
-    if (!time || *time > now) break;
-    (entry.fresh || now - *time > kLateLimit ? missed : due).push_back(*time);
+    const auto time = NextOf(entry, from);
+    if (!time || *time > to) break;
+    times.push_back(*time);
     from = *time;
   }
-  if (missed.empty() && due.empty()) return std::nullopt;
+  return times;
+}
+
+std::optional<CronScheduler::Plan> CronScheduler::MakePlan(const Entry& entry,
+                                                           base::TimePoint now) {
+  const auto times = Pending(entry, entry.removed ? std::min(now, *entry.removed) : now);
+  if (times.empty()) return std::nullopt;
+  std::vector<base::TimePoint> missed, due;
   Plan plan;
-  plan.last = due.empty() ? missed.back() : due.back();
+  plan.last = times.back();
+  if (entry.removed) {
+    plan.left_out = times;
+    return plan;
+  }
+  for (const auto time : times)
+    (entry.fresh || now - time > kLateLimit ? missed : due).push_back(time);
   const size_t catch_up = entry.spec.misfire == "all"    ? kMaxCatchUp
                           : entry.spec.misfire == "once" ? 1
                                                          : 0;
@@ -135,54 +186,118 @@ std::optional<CronScheduler::Plan> CronScheduler::MakePlan(const Entry& entry,
   return plan;
 }
 
+/// Remembers what fired. What was left out may fire yet: where a clock was ahead, its time comes.
+void CronScheduler::Settle(Entry& entry, const Plan& plan, base::TimePoint now) {
+  auto after = std::max(entry.looked_at, now - kLookBack);
+  if (!plan.left_out.empty()) after = std::max(after, plan.left_out.back());
+  if (plan.last <= after) return;
+  auto& spans = entry.settled;
+  if (!spans.empty() && spans.back().to == after) {
+    spans.back().to = plan.last;
+  } else {
+    spans.push_back({after, plan.last});
+  }
+  if (spans.size() > kSpans) spans.erase(spans.begin());
+}
+
+void CronScheduler::NoticeClock(base::TimePoint now) {
+  if (last_tick_ && now + std::chrono::seconds(1) < *last_tick_) {
+    deps_.log.Warn(
+        "the wall clock went back; cron triggers go on from there",
+        {{"seconds", std::chrono::duration_cast<std::chrono::seconds>(*last_tick_ - now).count()}});
+  }
+  last_tick_ = now;
+}
+
 std::optional<base::TimePoint> CronScheduler::Tick() {
   std::lock_guard one(tick_);
   const auto now = deps_.clock.Now();
-  const auto entries = entries_.With([](const auto& all) { return all; });
+  NoticeClock(now);
+  auto entries = entries_.With([](const auto& all) { return all; });
   std::optional<base::TimePoint> next;
   const auto sooner = [&](std::optional<base::TimePoint> time) {
     if (time && (!next || *time < *next)) next = time;
   };
-  for (const auto& [key, entry] : entries) {
-    if (entry.next && *entry.next > now) {
+  for (auto& [key, entry] : entries) {
+    const bool back = entry.looked_at > now;
+    if (back) {
+      entry.looked_at = now;
+    } else if (entry.next && *entry.next > now) {
       sooner(entry.next);
       continue;
     }
     const auto plan = MakePlan(entry, now);
-    auto looked_at = std::max(entry.looked_at, now - kLookBack);
+    base::Result<bool> done = true;
     if (plan) {
-      const auto done = Carry(key, entry, *plan);
+      done = Carry(key, entry, *plan);
+    } else if (back) {
+      const auto written = WriteStatus(key, entry, std::nullopt, 0);
+      if (!written) done = base::Err(written.error());
+    }
+    if (!done || !*done) {
       if (!done) {
         deps_.log.Warn("cron fire cannot be recorded, trying again",
                        {{"trigger", key.Id()}, {"error", base::ToString(done.error())}});
-        sooner(now + std::chrono::seconds(1));
-        continue;
       }
-      looked_at = plan->last;
+      sooner(now + std::chrono::seconds(1));
+      continue;
     }
-    const auto following = entry.schedule.Next(std::max(looked_at, now), entry.zone);
+    if (plan && !entry.removed) Settle(entry, *plan, now);
+    const auto looked_at = std::max(entry.looked_at, plan ? plan->last : now - kLookBack);
+    const auto following = NextOf(entry, std::max(looked_at, now));
     entries_.With([&](auto& all) {
       const auto it = all.find(key);
-      if (it == all.end() || it->second.uid != entry.uid ||
-          it->second.generation != entry.generation)
+      if (it == all.end() || it->second.uid != entry.uid) return;
+      auto& current = it->second;
+      if (current.generation != entry.generation) {
+        // Set came in between: what it has found due is settled by now.
+        std::erase_if(current.owed, [&](auto time) { return time <= looked_at; });
         return;
-      it->second.looked_at = looked_at;
-      it->second.fresh = false;
-      it->second.next = following;
+      }
+      if (entry.removed) {
+        if (current.removed) all.erase(it);
+        return;
+      }
+      current.looked_at = looked_at;
+      current.fresh = false;
+      current.owed.clear();
+      current.settled = std::move(entry.settled);
+      if (!current.removed) current.next = following;
     });
-    sooner(following);
+    if (!entry.removed) sooner(following);
   }
   return next;
 }
 
-base::Status CronScheduler::Carry(const api::ObjectKey& key, const Entry& entry, const Plan& plan) {
+base::Status CronScheduler::WriteStatus(const api::ObjectKey& key, const Entry& entry,
+                                        std::optional<base::TimePoint> last, int64_t skipped) {
+  const auto next_runs = NextRuns(entry, deps_.clock.Now());
+  const auto written =
+      store::MutateStatus<api::Trigger>(deps_.store, key.ns, key.name, [&](api::Trigger& now) {
+        if (now.metadata.uid != entry.uid) return base::Ok();
+        if (last) now.status.last_fire = base::FormatTime(*last);
+        now.status.skipped += skipped;
+        if (!entry.removed) now.status.next_runs = next_runs;
+        return base::Ok();
+      });
+  if (!written && written.error().code != base::Code::kNotFound) return base::Err(written.error());
+  return base::Ok();
+}
+
+base::Result<bool> CronScheduler::Carry(const api::ObjectKey& key, const Entry& entry, Plan plan) {
   const auto trigger = store::GetTyped<api::Trigger>(deps_.store, key.ns, key.name);
-  if (!trigger && trigger.error().code == base::Code::kNotFound) return base::Ok();
+  if (!trigger && trigger.error().code == base::Code::kNotFound) return true;
   if (!trigger) return base::Err(trigger.error());
-  // Changed or switched off a moment ago: the reconciler is about to tell.
-  if (trigger->metadata.uid != entry.uid || trigger->metadata.generation != entry.generation ||
-      !trigger->spec.enabled || !trigger->metadata.deletion_requested_at.empty()) {
-    return base::Ok();
+  const auto& meta = trigger->metadata;
+  if (meta.uid != entry.uid || !meta.deletion_requested_at.empty()) return true;
+  if (entry.removed) {
+    // Switched off: what came after that is not skipped.
+    const auto changed = base::ParseTime(meta.updated_at);
+    if (!trigger->spec.enabled && changed)
+      std::erase_if(plan.left_out, [&](auto time) { return time > *changed; });
+    if (plan.left_out.empty()) return true;
+  } else if (meta.generation != entry.generation || !trigger->spec.enabled) {
+    return false;
   }
   ASSIGN_OR_RETURN(auto runs, store::ListTyped<api::Run>(deps_.store, key.ns, key.name + "."));
   std::erase_if(runs, [](const api::Run& run) { return run.spec.owner_kind != api::kKindTrigger; });
@@ -225,16 +340,7 @@ base::Status CronScheduler::Carry(const api::ObjectKey& key, const Entry& entry,
       RETURN_IF_ERROR(fire(time, overlap == "queue"));
     }
   }
-  auto next_runs = NextRuns(entry.spec, std::max(deps_.clock.Now(), plan.last));
-  const auto written =
-      store::MutateStatus<api::Trigger>(deps_.store, key.ns, key.name, [&](api::Trigger& now) {
-        if (now.metadata.uid != entry.uid) return base::Ok();
-        now.status.last_fire = base::FormatTime(plan.last);
-        now.status.skipped += skipped;
-        if (next_runs) now.status.next_runs = *next_runs;
-        return base::Ok();
-      });
-  if (!written && written.error().code != base::Code::kNotFound) return base::Err(written.error());
+  RETURN_IF_ERROR(WriteStatus(key, entry, plan.last, skipped));
   auto& counts = deps_.metrics.Counters("sless_cron_fires_total",
                                         "planned cron times by what became of them", {"result"});
   counts.With({"fired"}).Add(static_cast<uint64_t>(fired));
@@ -250,7 +356,7 @@ base::Status CronScheduler::Carry(const api::ObjectKey& key, const Entry& entry,
     deps_.log.Warn("old cron runs cannot be removed",
                    {{"trigger", key.Id()}, {"error", base::ToString(pruned.error())}});
   }
-  return base::Ok();
+  return true;
 }
 
 base::Status CronScheduler::Prune(const api::ObjectKey& key, std::vector<api::Run> runs) {

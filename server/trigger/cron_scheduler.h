@@ -23,7 +23,13 @@ namespace sless::trigger {
 ///
 /// The Run's name holds the planned time, so that no fire can happen twice, and it is made before
 /// last_fire is written, so that a crash in between loses none. Only times after the last change of
-/// the trigger's spec count: switching a trigger on makes up for nothing.
+/// the trigger's spec count, and those that were due when it came: they fire with the new spec, or
+/// count as skipped where the change switched the trigger off. Switching one on makes up for
+/// nothing.
+///
+/// The wall clock may be set. Where it goes back the trigger goes on from there: a last fire that
+/// lies in the future does not count. A time that was settled already does not fire again: that of
+/// a run that is still kept, and each one that this process has settled.
 ///
 /// A planned time that the scheduler sees more than kLateLimit late was missed (the server was
 /// down, the machine slept), and so is each one before the trigger came to know of this process.
@@ -39,6 +45,7 @@ class CronScheduler {
   static constexpr size_t kMaxCatchUp = 100;
   static constexpr size_t kKeepRuns = 20;  ///< ended runs that stay listed, per trigger
   static constexpr size_t kNextRuns = 5;   ///< planned times in the status
+  static constexpr size_t kSpans = 32;     ///< stretches of settled times that are remembered
 
   struct Deps {
     store::ObjectStore& store;
@@ -52,21 +59,22 @@ class CronScheduler {
   void Start();
   void Stop();
 
-  /// Takes the trigger up, or its changed spec. Its status says up to when times have been looked
-  /// at. Error: kInvalidArgument for a schedule or zone that cannot be read (checked when it was
-  /// stored; the machine may have changed).
-  base::Status Set(const api::Trigger& trigger);
+  /// Takes the trigger up, or its changed spec, and returns its next fires, RFC 3339. Its status
+  /// says up to when times have been looked at. Error: kInvalidArgument for a schedule or zone that
+  /// cannot be read (checked when it was stored; the machine may have changed); it is not known any
+  /// more then.
+  base::Result<std::vector<std::string>> Set(const api::Trigger& trigger);
+  /// No time from now on fires. What was due counts as skipped.
   void Remove(const api::ObjectKey& key);
-
-  /// The next planned times after `now`, RFC 3339. Error as Set.
-  static base::Result<std::vector<std::string>> NextRuns(const api::CronSpec& spec,
-                                                         base::TimePoint now);
 
   /// Fires what is due and returns the next planned time. What the thread does; for tests with a
   /// clock that stands still.
   std::optional<base::TimePoint> Tick();
 
  private:
+  struct Span {
+    base::TimePoint after, to;
+  };
   struct Entry {
     std::string uid;
     int64_t generation = 0;
@@ -77,6 +85,11 @@ class CronScheduler {
     base::TimePoint looked_at;            // planned times up to here are settled
     bool fresh = true;                    // comes from an earlier process, not looked at yet
     std::optional<base::TimePoint> next;  // first planned time after looked_at; empty: not known
+    // planned times that were due when the spec changed, in order
+    std::vector<base::TimePoint> owed = {};
+    // what was settled by firing, oldest first, for a clock that goes back; the newest kSpans
+    std::vector<Span> settled = {};
+    std::optional<base::TimePoint> removed = {};  // when; what was due before still counts
   };
   struct Plan {
     std::vector<base::TimePoint> due;       // to run, if overlap allows
@@ -86,8 +99,18 @@ class CronScheduler {
   };
 
   void Run(std::stop_token stop);
+  void Notify();
+  void NoticeClock(base::TimePoint now);
+  static std::optional<base::TimePoint> NextOf(const Entry& entry, base::TimePoint after);
+  static std::vector<std::string> NextRuns(const Entry& entry, base::TimePoint now);
+  static std::vector<base::TimePoint> Pending(const Entry& entry, base::TimePoint to);
   static std::optional<Plan> MakePlan(const Entry& entry, base::TimePoint now);
-  base::Status Carry(const api::ObjectKey& key, const Entry& entry, const Plan& plan);
+  static void Settle(Entry& entry, const Plan& plan, base::TimePoint now);
+  /// False: the trigger was changed or switched off a moment ago, and Set or Remove is about to
+  /// tell; nothing was done.
+  base::Result<bool> Carry(const api::ObjectKey& key, const Entry& entry, Plan plan);
+  base::Status WriteStatus(const api::ObjectKey& key, const Entry& entry,
+                           std::optional<base::TimePoint> last, int64_t skipped);
   base::Status Prune(const api::ObjectKey& key, std::vector<api::Run> runs);
 
   const Deps deps_;
@@ -95,7 +118,8 @@ class CronScheduler {
   std::mutex mutex_;  // for the thread's sleep
   std::condition_variable_any changed_;
   bool dirty_ = false;
-  std::mutex tick_;  // one Tick at a time
+  std::mutex tick_;                                // one Tick at a time
+  std::optional<base::TimePoint> last_tick_ = {};  // guarded by tick_
   std::jthread thread_;
 };
 

@@ -2,10 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <thread>
 
 #include "client/base/testing/fake_clock.h"
 #include "client/base/testing/result_matchers.h"
+#include "server/domain/job_lifecycle.h"
 #include "server/store/memory/memory_store.h"
 #include "server/store/typed.h"
 
@@ -222,6 +224,146 @@ TEST_F(CronSchedulerTest, ASleepingMachineIsAMisfire) {
   scheduler_->Tick();
   EXPECT_EQ(Runs().size(), 1u);  // the one of half a minute ago is on time
   EXPECT_EQ(Get().status.skipped, 4);
+}
+
+/// Writes the spec; Set is the reconciler's to call.
+class CronChange : public CronSchedulerTest {
+ protected:
+  api::Trigger Change(const std::function<void(api::Trigger&)>& change) {
+    return store::Mutate<api::Trigger>(*store_, "default", "t",
+                                       [&](api::Trigger& trigger) {
+                                         change(trigger);
+                                         return base::Ok();
+                                       })
+        .value();
+  }
+  api::Trigger Payload(const std::string& payload) {
+    return Change([&](api::Trigger& trigger) { trigger.spec.cron->payload = payload; });
+  }
+  const api::ObjectKey key_ = store::KeyOf<api::Trigger>("default", "t");
+};
+
+TEST_F(CronChange, JustAfterTheTimeFiresOnce) {
+  for (const bool tick_first : {true, false}) {
+    SCOPED_TRACE(tick_first);
+    if (!tick_first) {
+      ASSERT_THAT(store_->Delete(key_, std::nullopt), base::IsOk());
+      for (const auto& run : Runs())
+        ASSERT_THAT(store_->Delete(store::KeyOf<api::Run>("default", run.metadata.name), {}),
+                    base::IsOk());
+    }
+    ASSERT_THAT(scheduler_->Set(Make("allow")), base::IsOk());
+    scheduler_->Tick();
+    clock_.Advance(seconds(30) + std::chrono::milliseconds(20));
+    const auto changed = Payload("{\"new\":1}");
+    if (tick_first) {
+      scheduler_->Tick();
+      EXPECT_TRUE(Runs().empty());  // not before the new spec is known
+    }
+    ASSERT_THAT(scheduler_->Set(changed), base::IsOk());
+    scheduler_->Tick();
+    scheduler_->Tick();
+    ASSERT_EQ(Runs().size(), 1u);
+    EXPECT_EQ(Runs()[0].spec.event_json, "{\"new\":1}");
+    EXPECT_EQ(Get().status.skipped, 0);
+    clock_.Advance(minutes(1));
+    scheduler_->Tick();
+    EXPECT_EQ(Runs().size(), 2u);
+    clock_.Advance(seconds(30) - std::chrono::milliseconds(20));
+  }
+}
+
+TEST_F(CronChange, JustBeforeTheTimeFiresOnce) {
+  ASSERT_THAT(scheduler_->Set(Make("allow")), base::IsOk());
+  scheduler_->Tick();
+  clock_.Advance(seconds(30) - std::chrono::milliseconds(10));
+  const auto changed = Payload("{}");
+  clock_.Advance(std::chrono::milliseconds(15));
+  scheduler_->Tick();
+  ASSERT_THAT(scheduler_->Set(changed), base::IsOk());
+  scheduler_->Tick();
+  EXPECT_EQ(Runs().size(), 1u);
+}
+
+TEST_F(CronChange, OfTheScheduleOrTwiceLosesNothingThatWasDue) {
+  ASSERT_THAT(scheduler_->Set(Make("allow")), base::IsOk());
+  scheduler_->Tick();
+  clock_.Advance(seconds(30));
+  ASSERT_THAT(scheduler_->Set(Payload("{}")), base::IsOk());
+  const auto next = scheduler_->Set(
+      Change([](api::Trigger& trigger) { trigger.spec.cron->schedule = "30 * * * *"; }));
+  ASSERT_THAT(next, base::IsOk());
+  EXPECT_EQ(next->at(0), "2026-01-01T00:30:00.000Z");
+  EXPECT_EQ(scheduler_->Tick(), *base::ParseTime("2026-01-01T00:30:00Z"));
+  ASSERT_EQ(Runs().size(), 1u);
+  EXPECT_EQ(Runs()[0].metadata.name, "t.1767225660.cron");
+}
+
+TEST_F(CronChange, SwitchedOffCountsWhatWasDueAsSkipped) {
+  ASSERT_THAT(scheduler_->Set(Make("allow")), base::IsOk());
+  scheduler_->Tick();
+  clock_.Advance(seconds(40));
+  Change([](api::Trigger& trigger) { trigger.spec.enabled = false; });
+  clock_.Advance(minutes(1));  // not skipped: it was off
+  scheduler_->Remove(key_);
+  scheduler_->Tick();
+  scheduler_->Tick();
+  EXPECT_TRUE(Runs().empty());
+  EXPECT_EQ(Get().status.skipped, 1);
+}
+
+TEST_F(CronSchedulerTest, GoesOnWhenTheClockWasAheadOnce) {
+  for (const bool restart : {false, true}) {
+    SCOPED_TRACE(restart);
+    if (!restart) {
+      ASSERT_THAT(scheduler_->Set(Make("allow")), base::IsOk());
+    }
+    scheduler_->Tick();
+    const auto before = Runs().size();
+    clock_.Advance(std::chrono::hours(2));
+    scheduler_->Tick();
+    EXPECT_EQ(Runs().size(), before + 1);
+    clock_.Advance(-std::chrono::hours(2));
+    if (restart) {
+      Restart(seconds(0));
+    } else {
+      scheduler_->Tick();
+    }
+    const auto next = Get().status.next_runs;
+    ASSERT_EQ(next.size(), 5u);
+    for (int i = 0; i < 3; ++i) {
+      clock_.Advance(minutes(1));
+      scheduler_->Tick();
+      EXPECT_EQ(Runs().size(), before + 2 + static_cast<size_t>(i));
+      const auto minute = base::FormatTime(clock_.Now()).substr(0, 17) + "00.000Z";
+      EXPECT_EQ(Get().status.last_fire, minute);
+      EXPECT_EQ(restart ? minute : next[static_cast<size_t>(i)], minute);
+    }
+    EndAll();
+  }
+}
+
+TEST_F(CronSchedulerTest, NoTimeFiresTwiceWhenTheClockGoesBack) {
+  ASSERT_THAT(scheduler_->Set(Make("allow")), base::IsOk());
+  for (int i = 0; i < 30; ++i) {  // more than what is kept of the runs
+    clock_.Advance(minutes(1));
+    scheduler_->Tick();
+    EndAll();
+  }
+  const auto newest = Runs().back().spec.run_id;
+  clock_.Advance(-minutes(25));
+  EXPECT_EQ(scheduler_->Tick(), *base::ParseTime("2026-01-01T00:31:00Z"));
+  EXPECT_EQ(Get().status.next_runs.at(0), "2026-01-01T00:31:00.000Z");
+  for (int i = 0; i < 25; ++i) {
+    clock_.Advance(minutes(1));
+    scheduler_->Tick();
+    ASSERT_EQ(Runs().back().spec.run_id, newest);
+    for (const auto& run : Runs()) ASSERT_TRUE(domain::HasEnded(run)) << run.metadata.name;
+  }
+  clock_.Advance(minutes(1));
+  scheduler_->Tick();
+  EXPECT_EQ(Runs().back().spec.run_id, newest + 60);
+  EXPECT_EQ(Get().status.skipped, 0);
 }
 
 TEST_F(CronSchedulerTest, ABadScheduleIsAnError) {
