@@ -81,7 +81,9 @@ class Updates(Case):
                 least = oldest  # before the call: what is asked later may not be older
                 try:
                     answer = self.plane.call(f"{self.ns}/f1", timeout=30)
-                except (OSError, http.client.HTTPException):
+                except (OSError, http.client.HTTPException) as error:
+                    if isinstance(error, TimeoutError):
+                        bad.append((least, newest, "no answer in 30 s"))
                     answers["killed"] += 1
                     time.sleep(0.01)
                     continue
