@@ -246,13 +246,14 @@ TEST_F(ServeTest, ATermSignalEndsGracefullyAndAnInterruptNot) {
   EXPECT_TRUE(NothingLeft());
 }
 
-tfplugin6::ApplyResourceChange::Request ApplyRequest(std::string_view act, int64_t wait_ms) {
+tfplugin6::ApplyResourceChange::Request ApplyRequest(std::string_view act, int64_t wait_ms,
+                                                     std::string_view name = "n") {
   tfplugin6::ApplyResourceChange::Request request;
   request.set_type_name("trial_thing");
   const auto type = testing::ThingType();
-  EXPECT_TRUE(ToProto(testing::Thing("n", act, wait_ms, cty::Value::Unknown()), type, "",
+  EXPECT_TRUE(ToProto(testing::Thing(name, act, wait_ms, cty::Value::Unknown()), type, "",
                       request.mutable_planned_state()));
-  EXPECT_TRUE(ToProto(testing::Thing("n", act, wait_ms, cty::Value::Null()), type, "",
+  EXPECT_TRUE(ToProto(testing::Thing(name, act, wait_ms, cty::Value::Null()), type, "",
                       request.mutable_config()));
   return request;
 }
@@ -262,13 +263,14 @@ TEST_F(ServeTest, ATermSignalLetsARunningApplyReturnItsState) {
   const auto channel = Channel();
   tfplugin6::ApplyResourceChange::Response response;
   grpc::Status status;
+  const testing::Begun begun;
   std::jthread apply([&] {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kLimit);
     status = tfplugin6::Provider::NewStub(channel)->ApplyResourceChange(
-        &context, ApplyRequest("wait", 0), &response);
+        &context, ApplyRequest("wait", 0, begun.name()), &response);
   });
-  std::this_thread::sleep_for(500ms);
+  ASSERT_TRUE(begun.Wait());
   child->Signal(SIGTERM);
   apply.join();
   ASSERT_TRUE(status.ok()) << status.error_message();
@@ -295,14 +297,15 @@ TEST_F(ServeTest, TheHostsVariablesAreNotInherited) {
 TEST_F(ServeTest, ShutdownDoesNotWaitForADeafCall) {
   const auto child = StartServing(HostVariables());
   const auto channel = Channel();
+  const testing::Begun begun;
   std::jthread apply([&] {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kLimit);
     tfplugin6::ApplyResourceChange::Response response;
     tfplugin6::Provider::NewStub(channel)->ApplyResourceChange(
-        &context, ApplyRequest("hang", 15000), &response);
+        &context, ApplyRequest("hang", 15000, begun.name()), &response);
   });
-  std::this_thread::sleep_for(500ms);
+  ASSERT_TRUE(begun.Wait());
   const auto began = std::chrono::steady_clock::now();
   Shutdown(channel);
   int status = -1;

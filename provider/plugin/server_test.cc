@@ -27,6 +27,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using cty::Value;
+using testing::Begun;
 using ::testing::HasSubstr;
 using testing::Thing;
 using testing::ThingType;
@@ -73,13 +74,14 @@ tfplugin6::DynamicValue Encode(const Value& value, const cty::Type& type) {
   return out;
 }
 
-tfplugin6::ApplyResourceChange::Request ApplyRequest(std::string_view act, int64_t wait_ms) {
+tfplugin6::ApplyResourceChange::Request ApplyRequest(std::string_view act, int64_t wait_ms,
+                                                     std::string_view name = "n") {
   tfplugin6::ApplyResourceChange::Request request;
   request.set_type_name("trial_thing");
   *request.mutable_prior_state() = Encode(Value::Null(), ThingType());
   *request.mutable_planned_state() =
-      Encode(Thing("n", act, wait_ms, Value::Unknown()), ThingType());
-  *request.mutable_config() = Encode(Thing("n", act, wait_ms, Value::Null()), ThingType());
+      Encode(Thing(name, act, wait_ms, Value::Unknown()), ThingType());
+  *request.mutable_config() = Encode(Thing(name, act, wait_ms, Value::Null()), ThingType());
   return request;
 }
 
@@ -358,12 +360,18 @@ TEST(ProviderService, LargeMessagesPass) {
 
 // ---- many calls, stopping ----
 
+bool StopAll(const std::shared_ptr<grpc::Channel>& channel) {
+  Context context;
+  tfplugin6::StopProvider::Response stopped;
+  return tfplugin6::Provider::NewStub(channel)->StopProvider(&context, {}, &stopped).ok();
+}
+
 TEST(ProviderService, FiftyLongCallsRunAtOnceAndOthersAreServed) {
   Rig rig;
   const auto channel = rig.Plain();
+  const Begun begun;
   std::atomic<int> done = 0;
   std::atomic<int> failed = 0;
-  const auto began = std::chrono::steady_clock::now();
   {
     std::vector<std::jthread> threads;
     for (int i = 0; i < 50; ++i) {
@@ -371,65 +379,55 @@ TEST(ProviderService, FiftyLongCallsRunAtOnceAndOthersAreServed) {
         Context context;
         tfplugin6::ApplyResourceChange::Response response;
         const auto status = tfplugin6::Provider::NewStub(channel)->ApplyResourceChange(
-            &context, ApplyRequest("sleep", 1500), &response);
-        if (!status.ok() || response.diagnostics_size() > 0) ++failed;
+            &context, ApplyRequest("wait", 0, begun.name()), &response);
+        if (!status.ok() || NewState(response).Get("text").AsString() != "stopped") ++failed;
         ++done;
       });
     }
-    std::this_thread::sleep_for(300ms);
-    // Meanwhile short calls come through.
-    const auto before = std::chrono::steady_clock::now();
+    EXPECT_TRUE(begun.Wait(50)) << "all at once: none ends by itself";
     EXPECT_TRUE(CanCall(channel));
-    EXPECT_LT(std::chrono::steady_clock::now() - before, 1s);
     EXPECT_EQ(done, 0);
+    EXPECT_TRUE(StopAll(channel));
   }
   EXPECT_EQ(failed, 0);
-  // One after the other they would take 75 s.
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 8s);
 }
 
 TEST(ProviderService, StopProviderEndsRunningCallsAndLaterOnesRun) {
   Rig rig;
-  auto stub = tfplugin6::Provider::NewStub(rig.Plain());
   tfplugin6::ApplyResourceChange::Response response;
   grpc::Status status;
+  const Begun begun;
   std::jthread apply([&] {
     Context context;
     status = tfplugin6::Provider::NewStub(rig.Plain())
-                 ->ApplyResourceChange(&context, ApplyRequest("wait", 0), &response);
+                 ->ApplyResourceChange(&context, ApplyRequest("wait", 0, begun.name()), &response);
   });
-  // Until the call runs, StopProvider has nothing to stop: repeat.
-  std::atomic<bool> ended = false;
-  std::jthread stopper([&] {
-    for (int i = 0; i < 400 && !ended; ++i) {
-      Context context;
-      tfplugin6::StopProvider::Response stopped;
-      EXPECT_TRUE(stub->StopProvider(&context, {}, &stopped).ok());
-      std::this_thread::sleep_for(25ms);
-    }
-  });
+  EXPECT_TRUE(begun.Wait());
+  EXPECT_TRUE(StopAll(rig.Plain()));
   apply.join();
-  ended = true;
-  stopper.join();
   ASSERT_TRUE(status.ok());
   EXPECT_EQ(NewState(response).Get("text").AsString(), "stopped");
   ASSERT_EQ(response.diagnostics_size(), 1);
   Context later;
   tfplugin6::ApplyResourceChange::Response next;
-  ASSERT_TRUE(stub->ApplyResourceChange(&later, ApplyRequest("", 0), &next).ok());
+  ASSERT_TRUE(tfplugin6::Provider::NewStub(rig.Plain())
+                  ->ApplyResourceChange(&later, ApplyRequest("", 0), &next)
+                  .ok());
   EXPECT_EQ(next.diagnostics_size(), 0);
 }
 
 TEST(Server, ACallThatTheHostGivesUpIsStopped) {
   Rig rig;
   Context context;
+  const Begun begun;
   std::jthread apply([&] {
     tfplugin6::ApplyResourceChange::Response response;
-    const auto status = tfplugin6::Provider::NewStub(rig.Plain())
-                            ->ApplyResourceChange(&context, ApplyRequest("wait", 0), &response);
+    const auto status =
+        tfplugin6::Provider::NewStub(rig.Plain())
+            ->ApplyResourceChange(&context, ApplyRequest("wait", 0, begun.name()), &response);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
   });
-  std::this_thread::sleep_for(200ms);
+  EXPECT_TRUE(begun.Wait());
   context.TryCancel();
   apply.join();
   // The handler itself ends only when it is told: then the server can stop in far less than the 30
@@ -447,13 +445,14 @@ TEST(Server, ACallThatTheHostGivesUpIsStopped) {
 
 TEST(Server, StopSaysWhenACallDoesNotEnd) {
   Rig rig;
+  const Begun begun;
   std::jthread apply([&] {
     Context context;
     tfplugin6::ApplyResourceChange::Response response;
     tfplugin6::Provider::NewStub(rig.Plain())
-        ->ApplyResourceChange(&context, ApplyRequest("hang", 1500), &response);
+        ->ApplyResourceChange(&context, ApplyRequest("hang", 1500, begun.name()), &response);
   });
-  std::this_thread::sleep_for(300ms);
+  EXPECT_TRUE(begun.Wait());
   const auto began = std::chrono::steady_clock::now();
   EXPECT_FALSE(rig.server->Stop(200ms));
   EXPECT_LT(std::chrono::steady_clock::now() - began, 1s);

@@ -1,7 +1,12 @@
 #include "provider/plugin/testing/trial_provider.h"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -39,6 +44,8 @@ class TrialThing final : public Resource {
         request.plan.Get("wait_ms").AsNumber().AsInt64().value_or(0));
     response.state =
         request.plan.With("id", Value::String("id-1")).With("text", Value::String("done"));
+    const std::string& name = request.plan.Get("name").AsString();
+    if (name.starts_with('/')) std::ofstream(name, std::ios::app) << '.';
     if (act == "throw") throw std::runtime_error("thrown by the trial resource");
     if (act == "crash") std::abort();
     if (act == "big")
@@ -154,6 +161,25 @@ Value Thing(std::string_view name, std::string_view act, int64_t wait_ms, Value 
                         {"act", act.empty() ? Value::Null() : Value::String(act)},
                         {"wait_ms", Value::Int(wait_ms)},
                         {"text", computed}});
+}
+
+Begun::Begun() {
+  static std::atomic<int> number = 0;
+  path_ = std::filesystem::temp_directory_path() /
+          ("trial-begun-" + std::to_string(::getpid()) + "-" + std::to_string(number++));
+}
+
+Begun::~Begun() { std::filesystem::remove(path_); }
+
+bool Begun::Wait(size_t calls) const {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (std::chrono::steady_clock::now() < end) {
+    std::error_code none;
+    const auto size = std::filesystem::file_size(path_, none);
+    if (!none && size >= calls) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
 }
 
 }  // namespace sless::plugin::testing
