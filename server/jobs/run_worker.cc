@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 
 #include "client/api/function.h"
-#include "client/base/backoff.h"
 #include "client/base/strings.h"
 #include "server/domain/job_lifecycle.h"
 #include "server/store/typed.h"
@@ -370,9 +371,10 @@ void RunWorker::Record(const api::ObjectKey& key, const api::Run& leased,
     }
     return base::Ok();
   };
-  // What the function did must not be forgotten because the disk was full for a moment.
-  base::Backoff backoff(milliseconds(100), milliseconds(5000));
-  for (int tries = 0; tries < 100; ++tries) {
+  // What the function did must not be forgotten because the disk was full, however long.
+  base::Backoff backoff(std::min(milliseconds(100), options_.record_max), options_.record_max);
+  int last_tries = 3;
+  do {
     const auto done = store::Mutate<api::Run>(deps_.store, key.ns, key.name, finish);
     if (done) {
       if (!not_begun) {
@@ -389,10 +391,19 @@ void RunWorker::Record(const api::ObjectKey& key, const api::Run& leased,
     if (done.error().code == base::Code::kNotFound) return Wake(OwnerCause(leased));  // deleted
     deps_.log.Warn("end of a run cannot be recorded",
                    {{"run", key.Id()}, {"error", base::ToString(done.error())}});
-    // At a stop the next server finds the run as interrupted.
-    if (stop_.stop_requested() && tries >= 3) return;
-    std::this_thread::sleep_for(backoff.Next());
-  }
+  } while (AwaitRecord(backoff, last_tries));
+}
+
+bool RunWorker::AwaitRecord(base::Backoff& backoff, int& last_tries) {
+  // After a stop the next server finds the run as interrupted.
+  const bool stopping = stop_.stop_requested();
+  if (stopping && last_tries-- == 0) return false;
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait_for(lock, (stopping ? give_up_ : stop_).get_token(), backoff.Next(),
+                 [] { return false; });
+  return true;
 }
 
 }  // namespace sless::jobs

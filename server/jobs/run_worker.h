@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/api/job.h"
+#include "client/base/backoff.h"
 #include "client/base/clock.h"
 #include "client/base/guarded.h"
 #include "client/base/log.h"
@@ -44,6 +45,8 @@ class RunWorker {
     /// So long after the start of this server the calls of one that died before have ended:
     /// replicas end what they run once its connections are closed.
     std::chrono::milliseconds settle{1000};
+    /// Longest wait between two tries to write the end of a run.
+    std::chrono::milliseconds record_max{5000};
   };
   struct Deps {
     store::ObjectStore& store;
@@ -113,6 +116,8 @@ class RunWorker {
   void Tell(const api::ObjectKey& key, const api::Run& run);
   void Record(const api::ObjectKey& key, const api::Run& leased,
               const base::Result<gateway::EventResult>& outcome);
+  /// Waits before the next try of Record. False: no more of them.
+  bool AwaitRecord(base::Backoff& backoff, int& last_tries);
 
   const Deps deps_;
   const Options options_;

@@ -11,6 +11,7 @@
 #include "server/jobs/run_state.h"
 #include "server/jobs/testing/fake_invoker.h"
 #include "server/store/memory/memory_store.h"
+#include "server/store/testing/hooked_store.h"
 #include "server/store/typed.h"
 
 namespace sless::jobs {
@@ -71,6 +72,17 @@ class RunWorkerTest : public testing::Test {
                                    })
         .has_value();
   }
+  /// What was due when this was called has had its turn once this returned true: a run that is made
+  /// now, put off `turns` times by backoff, then succeeds. Not while calls are held.
+  bool TurnsPass(int turns) {
+    auto left = std::make_shared<std::atomic<int>>(turns);
+    invoker_.Answers([left](const auto&) -> base::Result<gateway::EventResult> {
+      if ((*left)-- > 0) return base::Err(Code::kUnavailable, "no replica");
+      return gateway::EventResult{"1", {}, 1, 1};
+    });
+    MakeRun("later.1");
+    return Reaches("later.1", "Succeeded");
+  }
   bool Reaches(const std::string& name, const std::string& phase) {
     return Eventually([&] { return Get(name).status.phase == phase; });
   }
@@ -78,15 +90,16 @@ class RunWorkerTest : public testing::Test {
              std::chrono::seconds limit = std::chrono::seconds(600)) {
     worker_ = std::make_unique<RunWorker>(
         RunWorker::Deps{*store_, invoker_, clock_, log_, metrics_},
-        RunWorker::Options{8, instance, limit, backoff, milliseconds(50), milliseconds(20),
-                           settle_});
+        RunWorker::Options{8, instance, limit, backoff, milliseconds(50), milliseconds(20), settle_,
+                           milliseconds(1)});
     ASSERT_THAT(worker_->Start(), base::IsOk());
   }
 
   base::SystemClock clock_;
   base::NullLogger log_;
   observe::Registry metrics_;
-  std::unique_ptr<store::ObjectStore> store_ = store::MakeMemoryStore(clock_);
+  std::unique_ptr<store::HookedStore> store_ =
+      std::make_unique<store::HookedStore>(store::MakeMemoryStore(clock_));
   FakeInvoker invoker_;
   milliseconds settle_{1};
   std::unique_ptr<RunWorker> worker_;
@@ -105,6 +118,37 @@ TEST_F(RunWorkerTest, RunsOnceAndRecords) {
   ASSERT_EQ(invoker_.calls().size(), 1u);
   EXPECT_EQ(invoker_.calls()[0].request_id, run.status.request_id);
   EXPECT_EQ(invoker_.calls()[0].source, "job");
+}
+
+TEST_F(RunWorkerTest, TheEndIsRecordedHoweverLongTheStoreRefusesIt) {
+  std::atomic<int> refused{0};
+  invoker_.Answers([&](const auto&) -> base::Result<gateway::EventResult> {
+    store_->BeforeWrite([&](const api::ObjectKey&) -> base::Status {
+      if (++refused > 150) return base::Ok();
+      return base::Err(Code::kUnavailable, "disk full");
+    });
+    return gateway::EventResult{.result_json = "1"};
+  });
+  Start();
+  MakeRun("j.1");
+  ASSERT_TRUE(Reaches("j.1", "Succeeded"));
+  EXPECT_EQ(invoker_.calls().size(), 1u);
+}
+
+TEST_F(RunWorkerTest, AStoreThatRefusesTheEndDoesNotHoldUpAStop) {
+  std::atomic<bool> ended{false};
+  invoker_.Answers([&](const auto&) -> base::Result<gateway::EventResult> {
+    store_->BeforeWrite([](const api::ObjectKey&) -> base::Status {
+      return base::Err(Code::kUnavailable, "disk full");
+    });
+    ended = true;
+    return gateway::EventResult{.result_json = "1"};
+  });
+  Start();
+  MakeRun("j.1");
+  ASSERT_TRUE(Eventually([&] { return ended.load(); }));
+  worker_->Stop(base::Deadline::After(clock_, std::chrono::seconds(60)));
+  EXPECT_EQ(Get("j.1").status.phase, "Running") << "the next server finds it interrupted";
 }
 
 TEST_F(RunWorkerTest, RetriesUntilTheAttemptsAreUsed) {
@@ -144,9 +188,10 @@ TEST_F(RunWorkerTest, AMissingFunctionFailsAtOnceWhateverAttemptsAreLeft) {
   EXPECT_THAT(Get("j.1").status.failure->message,
               HasSubstr("function \"nobody\" does not exist in namespace \"default\""));
   EXPECT_EQ(Get("j.1").status.attempt, 1);
-  std::this_thread::sleep_for(milliseconds(30));
+  ASSERT_TRUE(TurnsPass(4)) << "a second attempt would have come in between";
   EXPECT_EQ(Get("j.1").status.phase, "Failed");
-  EXPECT_TRUE(invoker_.calls().empty());
+  EXPECT_EQ(Get("j.1").status.attempt, 1);
+  for (const auto& call : invoker_.calls()) EXPECT_EQ(call.function, "f");
 }
 
 TEST_F(RunWorkerTest, AFunctionThatFailedFailsTheRunWithItsReason) {
@@ -161,7 +206,7 @@ TEST_F(RunWorkerTest, WaitsForAFunctionThatIsBeingBuilt) {
   MakeFunction("slow", 0, "Building");
   Start();
   MakeRun("j.1", 1, [](api::Run& run) { run.spec.function = "slow"; });
-  std::this_thread::sleep_for(milliseconds(40));
+  ASSERT_TRUE(TurnsPass(4));
   EXPECT_EQ(Get("j.1").status.phase, "Pending");
   EXPECT_EQ(Get("j.1").status.attempt, 0);
   ASSERT_THAT(store::MutateStatus<api::Function>(*store_, "default", "slow",
@@ -232,9 +277,9 @@ TEST_F(RunWorkerTest, ACancelledRunIsFailedOnlyWhenItsCallHasEnded) {
   ASSERT_TRUE(Eventually([&] { return invoker_.inside() == 1; }));
   ASSERT_TRUE(AskToEnd("j.1"));
   worker_->Cancel(store::KeyOf<api::Run>("default", "j.1"));
-  std::this_thread::sleep_for(milliseconds(40));
+  MakeRun("later.1");
+  ASSERT_TRUE(Eventually([&] { return invoker_.inside() == 2; })) << "what came before it was seen";
   EXPECT_EQ(Get("j.1").status.phase, "Running");
-  EXPECT_EQ(invoker_.inside(), 1);
   invoker_.Linger(false);
   ASSERT_TRUE(Reaches("j.1", "Failed"));
   const auto run = Get("j.1");
@@ -322,14 +367,19 @@ TEST_F(RunWorkerTest, SerialRunsOfOneOwnerFollowEachOther) {
                   .serial = true};
     });
   }
-  ASSERT_TRUE(Eventually([&] { return invoker_.inside() == 1; }));
-  std::this_thread::sleep_for(milliseconds(40));
-  EXPECT_EQ(invoker_.inside(), 1);
+  // One of another owner that comes after them gets inside: they had their chance.
+  MakeRun("later.1");
+  const auto inside = [&](const std::string& source) {
+    const auto calls = invoker_.calls();
+    return std::count_if(calls.begin(), calls.end(),
+                         [&](const auto& call) { return call.source == source; });
+  };
+  ASSERT_TRUE(Eventually([&] { return inside("job") == 1 && inside("cron") > 0; }));
+  EXPECT_EQ(inside("cron"), 1);
   invoker_.Hold(false);
   EXPECT_TRUE(Reaches("t.3.cron", "Succeeded"));
   EXPECT_EQ(invoker_.most_at_once(), 1);
-  EXPECT_EQ(invoker_.calls().size(), 3u);
-  EXPECT_EQ(invoker_.calls()[0].source, "cron");
+  EXPECT_EQ(inside("cron"), 3);
 }
 
 TEST_F(RunWorkerTest, AFunctionWhoseRunsHangLeavesWorkersToOthers) {
@@ -348,9 +398,13 @@ TEST_F(RunWorkerTest, AFunctionWhoseRunsHangLeavesWorkersToOthers) {
     // Of 8 workers: half, then half of the rest, and so on.
     const auto share = function == "f" ? 4 : function == "g" ? 2 : 1;
     ASSERT_TRUE(Eventually([&] { return inside(function) == share; })) << function;
-    std::this_thread::sleep_for(milliseconds(20));
-    EXPECT_EQ(inside(function), share) << function;
   }
+  // One that needs no call ends after them: all of theirs had their chance.
+  MakeRun("later.1", 1, [](api::Run& run) { run.spec.function = "nobody"; });
+  ASSERT_TRUE(Reaches("later.1", "Failed"));
+  EXPECT_EQ(inside("f"), 4);
+  EXPECT_EQ(inside("g"), 2);
+  EXPECT_EQ(inside("h"), 1);
   EXPECT_EQ(worker_->Running(), 7u);
   EXPECT_EQ(Get("f.19").status.phase, "Pending");
   invoker_.Hold(false);
