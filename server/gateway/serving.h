@@ -70,8 +70,8 @@ class Serving {
 
   /// Starts max(1, scaling.min) replicas of a revision beside what serves now; ready when one of
   /// them answered a health probe by the way that requests take (no user code is called for it).
-  /// Call again until it is ready or failed. kFailed: it died or could not load the handler; it is
-  /// not retried.
+  /// Call again until it is ready or failed. kFailed: it died or could not load the handler; it
+  /// stays so until Abandon, after which Prepare starts it anew.
   virtual base::Result<Prepared> Prepare(const runtime::RevisionKey& revision,
                                          const runtime::ReplicaSpec& spec,
                                          const Scaling& scaling) = 0;

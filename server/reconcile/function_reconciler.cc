@@ -16,6 +16,18 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// Between two tries of what failed through no fault of the function. A start is awaited by someone,
+// and has to come about within Options::start_limit.
+constexpr milliseconds kFirstWait{500};
+constexpr milliseconds kLongestWaitOfBuild{60'000};
+constexpr milliseconds kLongestWaitOfStart{10'000};
+
+milliseconds RetryWait(int failures, milliseconds longest) {
+  auto wait = kFirstWait;
+  for (int i = 0; i < failures && wait < longest; ++i) wait *= 2;
+  return std::min(wait, longest);
+}
+
 /// Errors that say nothing about the user's function: the same may well work later.
 bool Transient(base::Code code) {
   using base::Code;
@@ -110,6 +122,7 @@ base::Result<Next> FunctionReconciler::Reconcile(const api::ObjectKey& key) {
   ASSIGN_OR_RETURN(auto triggers, TriggersOf(deps_.store, key.ns, key.name));
   ASSIGN_OR_RETURN(auto revisions, store::ListTyped<Revision>(deps_.store, key.ns, key.name + "."));
   View view{std::move(*function), std::move(triggers), std::move(revisions), known};
+  RETURN_IF_ERROR(RecordSwitch(view));
 
   const std::string input = domain::RevisionInput(view.function.spec);
   const auto decision = DecideFunction(view.function, input, view.revisions, known.least_revision);
@@ -180,6 +193,28 @@ void FunctionReconciler::DropOthers(View& view, int64_t target) {
     deps_.serving.Abandon({view.ns(), view.name(), view.known.preparing});
     view.known.preparing = 0;
   }
+}
+
+// A switch whose status could not be written (a full disk) is written before all else: whoever
+// went by the status would bring back the revision that served before.
+base::Status FunctionReconciler::RecordSwitch(View& view) {
+  const auto& published = view.known.published;
+  if (!published || !published->revision) return base::Ok();
+  const auto* serving = view.Find(published->revision->revision);
+  if (serving == nullptr || serving->spec.number <= view.function.status.revision)
+    return base::Ok();
+  ASSIGN_OR_RETURN(
+      view.function,
+      store::MutateStatus<api::Function>(
+          deps_.store, view.ns(), view.name(), [&](api::Function& function) -> base::Status {
+            if (function.metadata.uid != view.function.metadata.uid)
+              return base::Err(base::Code::kAborted, "another function of that name");
+            function.status.revision = serving->spec.number;
+            function.status.serving = serving->spec.function;
+            function.status.last_built_at = serving->status.built_at;
+            return base::Ok();
+          }));
+  return base::Ok();
 }
 
 FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view,
@@ -351,7 +386,10 @@ base::Result<Next> FunctionReconciler::Build(View& view, const Revision& revisio
   }
   deps_.builds.Forget(view.ns(), view.name());
   const auto& error = outcome->error();
-  if (Transient(error.code)) return TryAgain(view, "Building", error);
+  if (Transient(error.code)) {
+    return TryAgain(view, "Building", error,
+                    RetryWait(view.known.transient_failures, kLongestWaitOfBuild));
+  }
   return Fail(view, revision, api::FailureOf(error));
 }
 
@@ -372,18 +410,24 @@ base::Result<Next> FunctionReconciler::Prepare(View& view, const Revision& revis
   const auto spec = ReplicaSpecOf(revision);
   const auto scaling = ScalingFor(view.function.spec, view.triggers);
   const auto prepared = deps_.serving.Prepare(key, spec, scaling);
-  const bool late = deps_.clock.Steady() >= view.known.start_by;
+  const auto now = deps_.clock.Steady();
+  const bool late = now >= view.known.start_by;
+  const auto wait = RetryWait(view.known.transient_failures, kLongestWaitOfStart);
   if (!prepared) {
     if (Transient(prepared.error().code) && !late)
-      return TryAgain(view, "Deploying", prepared.error());
+      return TryAgain(view, "Deploying", prepared.error(), wait);
     return Fail(view, revision, api::FailureOf(prepared.error()));
   }
   if (prepared->readiness == gateway::Readiness::kFailed) {
     auto failure = prepared->failure.value_or(
         api::Failure{.reason = "StartFailed", .message = "it did not start"});
-    // The machine has no process or memory left now: no fault of the function.
-    if (failure.reason == "NoResources" && !late)
-      return TryAgain(view, "Deploying", {base::Code::kUnavailable, failure.message, "", "", {}});
+    // The machine has no process or memory left now: no fault of the function. Serving keeps a
+    // failure, so this is the only one to try again, as long as there is time for one more start.
+    if (failure.reason == "NoResources" && now + wait < view.known.start_by) {
+      deps_.serving.Abandon(key);
+      return TryAgain(view, "Deploying", {base::Code::kUnavailable, failure.message, "", "", {}},
+                      wait);
+    }
     return Fail(view, revision, std::move(failure));
   }
   if (prepared->readiness == gateway::Readiness::kStarting) {
@@ -458,10 +502,7 @@ base::Result<Next> FunctionReconciler::Failed(View& view, const api::Failure& fa
 }
 
 base::Result<Next> FunctionReconciler::TryAgain(View& view, const std::string& phase,
-                                                const base::Error& error) {
-  auto wait = milliseconds(500);
-  for (int i = 0; i < view.known.transient_failures && wait < milliseconds(60'000); ++i) wait *= 2;
-  wait = std::min(wait, milliseconds(60'000));
+                                                const base::Error& error, milliseconds wait) {
   ++view.known.transient_failures;
   view.known.retry_at = deps_.clock.Steady() + wait;
   view.known.transient_note =

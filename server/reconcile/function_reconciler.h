@@ -83,6 +83,7 @@ class FunctionReconciler final : public Reconciler {
 
   Known& KnownOf(const api::ObjectKey& key);
   base::Result<Next> Gone(const api::ObjectKey& key);
+  base::Status RecordSwitch(View& view);
   base::Status Delete(const api::Function& function, Known& known);
   void DropOthers(View& view, int64_t target);
   enum class Layers { kThere, kBuilding, kLost };
@@ -98,7 +99,8 @@ class FunctionReconciler final : public Reconciler {
   base::Result<Next> Prepare(View& view, const Revision& revision);
   base::Result<Next> Failed(View& view, const api::Failure& failure);
   base::Result<Next> Fail(View& view, const Revision& revision, api::Failure failure);
-  base::Result<Next> TryAgain(View& view, const std::string& phase, const base::Error& error);
+  base::Result<Next> TryAgain(View& view, const std::string& phase, const base::Error& error,
+                              std::chrono::milliseconds wait);
   base::Result<Next> WriteStatus(View& view, const std::string& phase,
                                  const std::function<void(api::FunctionStatus&)>& change,
                                  Next next);

@@ -1,5 +1,9 @@
 #include "server/reconcile/function_reconciler.h"
 
+#include "server/auth/authenticator.h"
+#include "server/gateway/gateway.h"
+#include "server/gateway/testing/fake_runtime.h"
+#include "server/http/server.h"
 #include "server/reconcile/testing/world.h"
 
 namespace sless::reconcile {
@@ -152,6 +156,86 @@ TEST_F(FunctionReconcilerTest, AMachineWithoutRoomIsTriedAgain) {
   room = true;
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
   EXPECT_EQ(world_.Get<Function>("f").status.note, "");
+}
+
+TEST_F(FunctionReconcilerTest, ASwitchThatCannotBeRecordedIsNotTakenBack) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  std::atomic<int> refused{0};
+  world_.store->BeforeWrite([&](const api::ObjectKey& key) -> base::Status {
+    if (key.kind != api::kKindFunction || world_.serving->Route("f")->revision->revision != 2)
+      return base::Ok();
+    ++refused;
+    return base::Err(Code::kUnavailable, "disk full");
+  });
+  world_.PutFunction("f", [](Function& f) { f.spec.timeout_sec = 5; });
+  ASSERT_TRUE(Eventually([&] { return refused >= 4; }));
+  EXPECT_EQ(world_.Get<Function>("f").status.revision, 1);
+  world_.store->BeforeWrite({});
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  const auto f = world_.Get<Function>("f");
+  EXPECT_EQ(f.status.revision, 2);
+  EXPECT_EQ(f.status.serving, f.spec);
+  EXPECT_THAT(world_.serving->published(), ElementsAre(0, 1, 2));
+}
+
+// A start for which the machine has no room, with the gateway that keeps failures until Abandon.
+class RealGatewayTest : public testing::Test {
+ protected:
+  void TearDown() override {
+    world_.Stop();
+    gateway_->Stop();
+  }
+  void Start() {
+    world_.gateway = gateway_.get();
+    world_.Start();
+  }
+  class NoAuth final : public auth::Authenticator {
+    base::Result<auth::Caller> Check(std::string_view) override { return auth::Caller{}; }
+  };
+
+  World world_;
+  http::IoPool io_{1};
+  NoAuth auth_;
+  gateway::FakeRuntime runtime_;
+  std::unique_ptr<gateway::Gateway> gateway_ =
+      gateway::MakeGateway({io_, runtime_, auth_, world_.metrics, world_.clock, world_.log}, {});
+};
+
+TEST_F(RealGatewayTest, AMachineWithoutRoomIsTriedAgain) {
+  Start();
+  runtime_.no_room = true;
+  world_.PutFunction("f");
+  ASSERT_TRUE(Eventually([&] { return runtime_.starts >= 2; })) << "it is started again";
+  EXPECT_EQ(world_.Get<Function>("f").status.phase, "Deploying");
+  EXPECT_THAT(world_.Get<Function>("f").status.note, HasSubstr("no room"));
+  runtime_.no_room = false;
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world_.Get<Function>("f").status.note, "");
+  EXPECT_EQ(runtime_.Running({"default", "f", 1}), 1);
+}
+
+TEST_F(RealGatewayTest, AMachineWithoutRoomToTheEndFailsAndSaysSo) {
+  world_.options.start_limit = std::chrono::seconds(1);
+  Start();
+  runtime_.no_room = true;
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
+  EXPECT_EQ(world_.Get<Function>("f").status.failure->reason, "NoResources");
+  EXPECT_EQ(runtime_.starts, 2);
+}
+
+TEST_F(RealGatewayTest, AFailedStartIsFinalAndTheOldRevisionServes) {
+  Start();
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  runtime_.fail_start = true;
+  world_.PutFunction("f", [](Function& f) { f.spec.memory_mb = 512; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
+  EXPECT_EQ(world_.Get<Function>("f").status.failure->line, 1);
+  EXPECT_EQ(world_.Get<Function>("f").status.revision, 1);
+  EXPECT_EQ(runtime_.starts, 2);
+  EXPECT_TRUE(Eventually([&] { return runtime_.Observe({"default", "f", 2}).empty(); }));
 }
 
 TEST_F(FunctionReconcilerTest, NotReadyInTimeFails) {

@@ -139,8 +139,13 @@ base::Status JobReconciler::CollectOrphans() {
     const auto it = run.metadata.annotations.find(std::string(kOrphanedAnnotation));
     if (it == run.metadata.annotations.end()) continue;
     const auto since = base::ParseTime(it->second);
-    if (!since || deps_.clock.Now() - *since > kKeepOrphan)
-      RETURN_IF_ERROR(DeleteRun(deps_.store, run));
+    if (since && deps_.clock.Now() - *since <= kKeepOrphan) continue;
+    // As it was listed: a job may have adopted it meanwhile.
+    const auto gone = deps_.store.Delete(store::KeyOf<api::Run>(run.metadata.ns, run.metadata.name),
+                                         run.metadata.resource_version);
+    if (!gone && gone.error().code != base::Code::kNotFound &&
+        gone.error().code != base::Code::kAborted)
+      return gone;
   }
   return base::Ok();
 }

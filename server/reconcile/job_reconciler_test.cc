@@ -210,6 +210,20 @@ TEST_F(JobReconcilerTest, OrphansAreCollectedAfterTheirTime) {
                                         return base::Ok();
                                       }),
               base::IsOk());
+  // A job adopts it between the look at it and its removal.
+  std::atomic<bool> adopted{false};
+  world_.store->BeforeWrite([&](const api::ObjectKey& key) -> base::Status {
+    if (key.kind != api::kKindRun || adopted.exchange(true)) return base::Ok();
+    return store::Mutate<api::Run>(*world_.store, "default", "j.1",
+                                   [](api::Run& run) {
+                                     run.spec.max_attempts = 7;
+                                     return base::Ok();
+                                   })
+        .map([](const auto&) {});
+  });
+  ASSERT_THAT(world_.jobs->CollectOrphans(), base::IsOk());
+  EXPECT_TRUE(adopted);
+  EXPECT_EQ(Runs().size(), 1u);
   ASSERT_THAT(world_.jobs->CollectOrphans(), base::IsOk());
   EXPECT_TRUE(Runs().empty());
 }

@@ -40,8 +40,8 @@ class TriggerReconciler final : public Reconciler {
 
  private:
   base::Result<Next> Gone(const api::ObjectKey& key);
-  /// False: its calls have not ended.
   base::Result<std::vector<api::Run>> RunsOf(const api::Trigger& trigger) const;
+  /// False: its calls have not ended.
   base::Result<bool> Delete(const api::Trigger& trigger);
   /// Tells the function of this trigger, and the one that it had before, to look at their triggers.
   void TellFunction(const api::ObjectKey& key, const std::string& function);

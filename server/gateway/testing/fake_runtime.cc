@@ -90,7 +90,8 @@ void FakeRuntime::Start(const runtime::RevisionKey& revision, const std::shared_
     while (std::chrono::steady_clock::now() < until && !stop.stop_requested())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::unique_ptr<http::Server> server;
-    if (!fail_start) {
+    const bool no_room_now = no_room;
+    if (!fail_start && !no_room_now) {
       auto started = http::Server::Start({.workers = workers}, MakeRouter(node, revision.revision),
                                          {io_, log_, metrics_});
       if (started) server = std::move(*started);
@@ -103,8 +104,13 @@ void FakeRuntime::Start(const runtime::RevisionKey& revision, const std::shared_
         node->server = std::move(server);
       } else {
         node->replica.state = ReplicaState::kFailed;
-        node->replica.failure = api::Failure{
-            "StartFailed", "ImportError: no module named x", "handler.py", 1, {"secret log line"}};
+        node->replica.failure = no_room_now
+                                    ? api::Failure{"NoResources", "fork: no room", "", 0, {}}
+                                    : api::Failure{"StartFailed",
+                                                   "ImportError: no module named x",
+                                                   "handler.py",
+                                                   1,
+                                                   {"secret log line"}};
         node->replica.next_start = std::chrono::steady_clock::now() + std::chrono::minutes(1);
       }
     }

@@ -34,6 +34,7 @@ class FakeRuntime final : public runtime::Runtime {
 
   std::chrono::milliseconds start_time{20};
   std::atomic<bool> fail_start{false};   ///< replicas become kFailed, tried again in a minute
+  std::atomic<bool> no_room{false};      ///< the same, for want of processes: NoResources
   std::atomic<bool> refuse{false};       ///< Ensure is kResourceExhausted
   std::atomic<bool> unreachable{false};  ///< Ensure is kUnavailable, whatever is wanted
   std::atomic<int> starts{0};

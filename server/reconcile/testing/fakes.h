@@ -41,9 +41,10 @@ class FakeServing final : public gateway::Serving {
     std::lock_guard lock(mutex_);
     return prepares_;
   }
-  int publishes() const {
+  /// Revisions that were published, in order; 0 where a route had none.
+  std::vector<int64_t> published() const {
     std::lock_guard lock(mutex_);
-    return publishes_;
+    return published_;
   }
 
   base::Result<gateway::Prepared> Prepare(const runtime::RevisionKey& revision,
@@ -51,19 +52,25 @@ class FakeServing final : public gateway::Serving {
                                           const gateway::Scaling&) override {
     std::unique_lock lock(mutex_);
     ++prepares_;
+    if (const auto it = failed_.find(revision); it != failed_.end()) return it->second;
     const auto answer = answer_;
     lock.unlock();
-    return answer
-               ? answer(revision, spec)
+    auto prepared =
+        answer ? answer(revision, spec)
                : base::Result<gateway::Prepared>(gateway::Prepared{gateway::Readiness::kReady, {}});
+    lock.lock();
+    if (prepared && prepared->readiness == gateway::Readiness::kFailed)
+      failed_.emplace(revision, *prepared);
+    return prepared;
   }
   void Abandon(const runtime::RevisionKey& revision) override {
     std::lock_guard lock(mutex_);
     abandoned_.push_back(revision.revision);
+    failed_.erase(revision);
   }
   void Publish(gateway::FunctionRoute route) override {
     std::lock_guard lock(mutex_);
-    ++publishes_;
+    published_.push_back(route.revision ? route.revision->revision : 0);
     routes_[route.name] = std::move(route);
   }
   void Remove(const std::string&, const std::string& name) override {
@@ -81,8 +88,9 @@ class FakeServing final : public gateway::Serving {
   Answer answer_;
   gateway::Load load_;
   std::map<std::string, gateway::FunctionRoute> routes_;
-  std::vector<int64_t> abandoned_;
-  int prepares_ = 0, publishes_ = 0;
+  std::map<runtime::RevisionKey, gateway::Prepared> failed_;  // until abandoned, as the real one
+  std::vector<int64_t> abandoned_, published_;
+  int prepares_ = 0;
 };
 
 /// Makes a folder per source hash below `dir`; can hold, fail, and honours stop. Thread-safe.

@@ -19,6 +19,7 @@
 #include "server/reconcile/testing/fakes.h"
 #include "server/reconcile/trigger_reconciler.h"
 #include "server/store/memory/memory_store.h"
+#include "server/store/testing/hooked_store.h"
 #include "server/store/typed.h"
 #include "server/trigger/cron_scheduler.h"
 
@@ -51,8 +52,8 @@ class World {
                                      Controller::Options{4, std::chrono::milliseconds(60'000)});
     const auto enqueue = [this](const api::ObjectKey& key) { controller->Put(key); };
     functions = std::make_unique<FunctionReconciler>(
-        FunctionReconciler::Deps{*store, *serving, *builds, logs, clock, log, enqueue,
-                                 "http://sless.test"},
+        FunctionReconciler::Deps{*store, gateway ? *gateway : *serving, *builds, logs, clock, log,
+                                 enqueue, "http://sless.test"},
         options);
     scheduler = std::make_unique<trigger::CronScheduler>(
         trigger::CronScheduler::Deps{*store, clock, log, metrics});
@@ -146,13 +147,15 @@ class World {
   base::SystemClock clock;
   base::NullLogger log;
   observe::Registry metrics;
-  std::unique_ptr<store::ObjectStore> store = store::MakeMemoryStore(clock);
+  std::unique_ptr<store::HookedStore> store =
+      std::make_unique<store::HookedStore>(store::MakeMemoryStore(clock));
   FakeBuilder builder{dir};
   FakeArtifacts artifacts;
   FakeLogs logs;
   jobs::FakeInvoker invoker;
   FunctionReconciler::Options options{std::chrono::seconds(90), std::chrono::milliseconds(10),
                                       std::chrono::milliseconds(50), 5};
+  gateway::Serving* gateway = nullptr;  ///< set before Start: in place of `serving`
   std::unique_ptr<FakeServing> serving;
   std::unique_ptr<BuildRunner> builds;
   std::unique_ptr<Controller> controller;
