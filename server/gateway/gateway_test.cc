@@ -383,6 +383,23 @@ TEST_F(GatewayTest, BodiesPassBothWaysWithinLimits) {
   EXPECT_EQ(Get("/fn/default/f?error=1").Header("X-Sless-Error"), "");
 }
 
+TEST_F(GatewayTest, AFunctionLearnsTheProtocolAndTheLengthOfItsClient) {
+  gateway->Publish(MakeRoute(1));
+  const auto say = [&](std::string_view head) {
+    http::RawClient client(server->address());
+    client.Send(head);
+    return http::ParseAnswer(client.ReadResponse());
+  };
+  auto answer = say("DELETE /fn/default/f HTTP/1.1\r\nHost: x\r\nX-Sless-Protocol: HTTP/9\r\n\r\n");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.Header("Echo-X-Sless-Protocol"), "HTTP/1.1");
+  EXPECT_EQ(answer.Header("Echo-Content-Length"), "");
+  answer = say("POST /fn/default/f HTTP/1.0\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.Header("Echo-X-Sless-Protocol"), "HTTP/1.0");
+  EXPECT_EQ(answer.Header("Echo-Content-Length"), "0");
+}
+
 TEST_F(GatewayTest, SlowUploadHoldsNoReplica) {
   gateway->Publish(MakeRoute(1));
   http::RawClient slow(server->address());

@@ -31,6 +31,7 @@ http::Headers ForFunction(const http::Request& request, bool with_token, Origin 
   }
   out.Set("X-Request-Id", request.request_id);
   out.Set("X-Sless-Source", "http");
+  out.Set("X-Sless-Protocol", request.http11 ? "HTTP/1.1" : "HTTP/1.0");
   out.Set("X-Sless-Prefix", request.path.substr(0, request.path.size() - request.rest.size()));
   out.Set("X-Forwarded-For", std::move(origin.address));
   out.Set("X-Forwarded-Proto", std::move(origin.scheme));

@@ -60,6 +60,8 @@ std::string_view ReasonPhrase(int status) {
       return "Accepted";
     case 204:
       return "No Content";
+    case 205:
+      return "Reset Content";
     case 206:
       return "Partial Content";
     case 301:

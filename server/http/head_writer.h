@@ -9,6 +9,10 @@
 
 namespace sless::http {
 
+/// Bytes of the header fields of a function's answer, each with its name and 4 more. The runner
+/// refuses what is above it; the rest of the head is its own and small.
+inline constexpr size_t kMaxAnswerHeaders = 64 * 1024;
+
 /// "Not Found" for 404; "" for a status without a name.
 std::string_view ReasonPhrase(int status);
 /// True if an answer with this status to this method has no body.

@@ -32,7 +32,7 @@ using Protocol = asio::generic::stream_protocol;
 using Stream = beast::basic_stream<Protocol>;
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kPiece = 64 * 1024;
-constexpr size_t kMaxHead = 64 * 1024;
+constexpr size_t kMaxHead = kMaxAnswerHeaders + 4096;
 constexpr size_t kMaxIdle = 64;  // per endpoint and thread
 
 struct Idle {
@@ -154,7 +154,7 @@ class PooledCall final : public UpstreamCall {
     }
     stream_->expires_at(deadline_);
     const auto framing = chunked_ ? Framing::kChunked : Framing::kLength;
-    const bool bodiless = length && *length == 0 && (method == "GET" || is_head_);
+    const bool bodiless = length && *length == 0 && !headers.Has("Content-Length");
     const auto head = WriteRequestHead(method, target, "function", headers,
                                        bodiless ? Framing::kNone : framing, length.value_or(0));
     auto status = co_await Write(head);

@@ -31,7 +31,7 @@ class UpstreamCall {
  public:
   virtual ~UpstreamCall() = default;
   /// Connects (or takes a pooled connection) and sends the head. `length` nullopt: a chunked body;
-  /// 0: none.
+  /// 0: none, which the head says only where `headers` do.
   virtual Task<base::Status> Open(std::string method, std::string target, Headers headers,
                                   std::optional<uint64_t> length) = 0;
   virtual Task<base::Status> WriteBody(std::string_view bytes) = 0;

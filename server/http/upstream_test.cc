@@ -8,15 +8,16 @@
 #include <thread>
 
 #include "client/base/testing/result_matchers.h"
+#include "server/http/head_writer.h"
 
 namespace sless::http {
 namespace {
 
 using namespace std::chrono_literals;
 
-Task<int> Get(std::unique_ptr<UpstreamCall> call) {
+Task<int> Get(std::unique_ptr<UpstreamCall> call, std::string target) {
   Headers headers;
-  const auto sent = co_await call->Open("GET", "/x", std::move(headers), 0);
+  const auto sent = co_await call->Open("GET", std::move(target), std::move(headers), 0);
   if (!sent) co_return 0;
   const auto head = co_await call->ReadHead();
   if (!head) co_return 0;
@@ -36,10 +37,11 @@ class UpstreamTest : public testing::Test {
     EXPECT_THAT(server, base::IsOk());
     return std::move(*server);
   }
-  int Call(Upstream& upstream, const std::string& address) {
+  int Call(Upstream& upstream, const std::string& address, const std::string& target = "/x") {
     const auto executor = NextExecutor(io_);
     auto call = upstream.Call(executor, address, std::chrono::steady_clock::now() + 5s);
-    return boost::asio::co_spawn(executor, Get(std::move(call)), boost::asio::use_future).get();
+    return boost::asio::co_spawn(executor, Get(std::move(call), target), boost::asio::use_future)
+        .get();
   }
 
   base::NullLogger log_;
@@ -52,6 +54,22 @@ TEST_F(UpstreamTest, ConnectionsAreKept) {
   const auto server = Serve();
   for (int i = 0; i < 50; ++i) EXPECT_EQ(Call(upstream, server->address()), 200);
   EXPECT_LE(server->connections(), 2u) << "one per I/O thread";
+}
+
+TEST_F(UpstreamTest, AllHeadersThatARunnerMaySendAreTaken) {
+  Router router;
+  router.Add("GET", "/x", [](Request& request) {
+    auto response = Response::Text(200, "hello");
+    const size_t taken = std::string_view("Content-Type: text/plain; charset=utf-8\r\n").size();
+    const size_t more = request.Query("more") ? 8192 : 0;
+    response.headers.Add("X", std::string(kMaxAnswerHeaders - taken - 5 + more, 'x'));
+    return response;
+  });
+  const auto server = Server::Start({.workers = 2}, std::move(router), {io_, log_, metrics_});
+  ASSERT_THAT(server, base::IsOk());
+  Upstream upstream;
+  EXPECT_EQ(Call(upstream, (*server)->address()), 200);
+  EXPECT_EQ(Call(upstream, (*server)->address(), "/x?more=1"), 0);
 }
 
 TEST_F(UpstreamTest, ConnectionsToAnEndpointThatNobodyCallsAnyMoreAreClosed) {
