@@ -41,8 +41,8 @@ class Builder {
   virtual ~Builder() = default;
 
   /// Idempotent: layers that are there are not made again. Blocks until done, the deadline or a
-  /// stop request. Errors: kInvalidArgument the archive is hostile or broken (message names the
-  /// entry), reason "BadArchive"; kFailedPrecondition reason "BuildFailed" or
+  /// stop request. Errors: reason "BadArchive": the archive does not unpack to the tree of
+  /// `source_hash` (message names the entry); kFailedPrecondition reason "BuildFailed" or
   /// "RegistryUnreachable": dependencies cannot be installed or the entrypoint is not there;
   /// `source` has file, line and the last log lines; kDeadlineExceeded reason "BuildTimeout",
   /// `source` has the last log lines; kUnavailable, kInternal not the user's fault: try again.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -12,6 +13,7 @@
 #include "server/build/process/registry_settings.h"
 #include "server/build/process/run_logged.h"
 #include "server/build/process/tool_output.h"
+#include "server/build/process/written_tree.h"
 #include "server/sandbox/sandbox.h"
 
 namespace sless::build {
@@ -20,24 +22,18 @@ namespace {
 namespace fs = std::filesystem;
 using base::Code;
 
-// RLIMIT_NPROC has another letter in each shell.
-constexpr const char* kLimitProcesses =
-    "ulimit -u 1024 2>/dev/null || ulimit -p 1024 || exit 1; exec \"$@\"";
+// The sandbox's first process, with which all others in it end: what runs on behind the tool's back
+// changes nothing any more once this has ended. RLIMIT_NPROC has another letter in each shell.
+constexpr const char* kFirstProcess =
+    "ulimit -u 1024 2>/dev/null || ulimit -p 1024 || exit 1; \"$@\"; exit $?";
 
 // Trouble of the server and not of the function: the build is tried again.
 tl::unexpected<base::Error> CannotMake(const fs::path& path, const std::error_code& error) {
   return base::SystemError("cannot make " + path.string(), Code::kInternal, error.value());
 }
 
-base::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) return CannotMake(path, error);
-  return base::Ok();
-}
-
 base::Status MakeFile(const std::string& path) {
-  RETURN_IF_ERROR(MakeFolder(fs::path(path).parent_path()));
+  RETURN_IF_ERROR(base::MakeFolders(fs::path(path).parent_path()));
   const base::Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   if (!file) return base::SystemError("cannot make " + path, Code::kInternal);
   return base::Ok();
@@ -48,11 +44,19 @@ bool Exists(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
+// The sandboxes of functions show it apart from its layer.
+base::Status MakeModules(const std::string& path) {
+  if (mkdir(path.c_str(), 0755) == 0 || IsFolder(path)) return base::Ok();
+  return base::Err(Code::kFailedPrecondition,
+                   "installing package.json failed: npm left a node_modules that is no folder", "",
+                   "BuildFailed");
+}
+
 // The folders that the tool writes to; for npm, which works where its layer grows, with what it
 // reads.
 base::Status Prepare(bool node, const std::string& code_dir, const std::string& work) {
-  RETURN_IF_ERROR(MakeFolder(work + "/layer"));
-  RETURN_IF_ERROR(MakeFolder(work + "/home"));
+  RETURN_IF_ERROR(base::MakeFolders(work + "/layer"));
+  RETURN_IF_ERROR(base::MakeFolders(work + "/home"));
   if (!node) return base::Ok();
   for (const char* name : {"package.json", "package-lock.json", "npm-shrinkwrap.json", ".npmrc"}) {
     if (!Exists(code_dir + "/" + name)) continue;
@@ -196,7 +200,7 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
     spawn.environment.push_back(name + "=" + value);
   spawn.limits = {{RLIMIT_CORE, 0},
                   {RLIMIT_NOFILE, 4096},
-                  {RLIMIT_FSIZE, 4ull << 30},
+                  {RLIMIT_FSIZE, options_.max_install_bytes},
                   {RLIMIT_DATA, 4ull << 30}};
   for (const auto& [from, name] : settings.home_files) {
     const std::string place = work + "/home/" + name;
@@ -213,7 +217,8 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
     box.etc_dir = etc_dir_;
     box.read_only = tool.needs;
     box.read_only.insert(box.read_only.end(), settings.paths.begin(), settings.paths.end());
-    box.writable = {{work, "/build"}};
+    // A mount of its own can be neither renamed nor replaced.
+    box.writable = {{work, "/build"}, {work + "/layer", "/build/layer"}};
     box.binds = {{code_dir, "/var/task"}};
     for (const auto& [from, name] : settings.home_files)
       box.binds.emplace_back(from, "/build/home/" + name);
@@ -224,20 +229,37 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
     spawn.command.insert(spawn.command.end(), args.begin(), args.end());
     // The limit is set inside, where the count is that of the sandbox and not of all that the
     // server's user runs.
-    spawn.command.insert(spawn.command.end(), {"--", "/bin/sh", "-c", kLimitProcesses, "sh"});
+    spawn.command.insert(spawn.command.end(),
+                         {"--as-pid-1", "--", "/bin/sh", "-c", kFirstProcess, "sh"});
   } else {
     spawn.directory = directory;
   }
   spawn.command.insert(spawn.command.end(), tool.words.begin(), tool.words.end());
 
+  const auto within_limit = [&]() -> base::Status {
+    ASSIGN_OR_RETURN(const auto extent, Measure(work, options_.max_install_bytes));
+    if (extent.disk <= options_.max_install_bytes) return base::Ok();
+    return base::Err(
+        Code::kFailedPrecondition,
+        fmt::format("it wrote more than {} MiB, the most that an installation may take "
+                    "of the disk; ask for less",
+                    options_.max_install_bytes >> 20),
+        "", "BuildFailed");
+  };
   std::vector<std::string> lines;
   Tail tail;
-  const auto exit = RunLogged(spawn, deadline, clock_, stop, [&](std::string_view raw) {
-    const std::string line = Redact(raw, settings.secrets);
-    if (lines.size() < 5000) lines.push_back(line);
-    log(line);
-    tail.Add(line);
-  });
+  auto exit = RunLogged(
+      spawn, deadline, clock_, stop,
+      [&](std::string_view raw) {
+        const std::string line = Redact(raw, settings.secrets);
+        if (lines.size() < 5000) lines.push_back(line);
+        log(line);
+        tail.Add(line);
+      },
+      within_limit);
+  if (exit) {
+    if (auto end = within_limit(); !end) exit = base::Err(end.error());
+  }
   base::SourceInfo source{manifest.file, 0, tail.Lines()};
   if (!exit) {
     base::Error failure = exit.error();
@@ -247,6 +269,9 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
           "ask for less",
           manifest.file);
       failure.reason = "BuildTimeout";
+      failure.source = source;
+    } else if (failure.reason == "BuildFailed") {
+      failure.message = fmt::format("installing {} failed: {}", manifest.file, failure.message);
       failure.source = source;
     }
     return base::Err(failure);
@@ -272,7 +297,7 @@ base::Status Installer::Install(const Manifest& manifest, const std::string& cod
                                 failure.message.empty() ? exit->Text() : failure.message),
                     "", "BuildFailed", source});
   }
-  return node ? MakeFolder(work + "/layer/node_modules") : base::Ok();
+  return node ? MakeModules(work + "/layer/node_modules") : base::Ok();
 }
 
 }  // namespace sless::build

@@ -9,6 +9,7 @@
 #include "client/base/json.h"
 #include "client/base/strings.h"
 #include "server/build/process/installer.h"
+#include "server/build/process/local_paths.h"
 
 namespace sless::build {
 namespace {
@@ -34,8 +35,8 @@ tl::unexpected<base::Error> Bad(const std::string& file, const std::string& mess
 }
 
 // Another one makes all layers anew. Those of "1" may hold packages of a registry that the server's
-// settings do not name.
-constexpr std::string_view kLayers = "2";
+// settings do not name, those of "2" files of another function's source.
+constexpr std::string_view kLayers = "3";
 
 // A length before each part: no two lists of parts give one text.
 std::string Key(std::initializer_list<std::string_view> parts) {
@@ -52,19 +53,15 @@ base::Result<std::optional<Manifest>> ReadRequirements(const std::string& code_d
                                                        const std::string& source_hash) {
   const auto text = ReadFile(code_dir + "/requirements.txt");
   if (!text) return std::optional<Manifest>();
-  bool any = false, other_files = false;
+  bool any = false;
   for (const auto& raw : base::Split(*text, '\n')) {
-    const std::string line(base::Trim(raw));
-    if (line.empty() || line[0] == '#') continue;
-    any = true;
-    // Options (-r, -c, -e) and local paths name files of the source: then the layer depends on all
-    // of it.
-    other_files = other_files || line[0] == '-' || line[0] == '.' || line[0] == '/' ||
-                  line.find("file:") != std::string::npos;
+    const std::string_view line = base::Trim(raw);
+    any = any || (!line.empty() && line[0] != '#');
   }
   if (!any) return std::optional<Manifest>();
   Manifest manifest{runtime, "requirements.txt", *text, false, ""};
-  manifest.key = Key({kLayers, runtime, *text, other_files ? source_hash : ""});
+  // Where it names files of the source, the layer depends on all of it.
+  manifest.key = Key({kLayers, runtime, *text, OnlyRemoteRequirements(*text) ? "" : source_hash});
   return std::optional(std::move(manifest));
 }
 
@@ -76,8 +73,26 @@ bool HasDependencies(const nlohmann::json& package) {
   return false;
 }
 
+// What npm would install as a link to a folder that no function sees.
+base::Status CheckNoLocalSpec(const nlohmann::json& package, const std::string& code_dir) {
+  for (const char* field :
+       {"dependencies", "optionalDependencies", "peerDependencies", "overrides"}) {
+    const auto specs = package.value(field, nlohmann::json::object());
+    for (const auto& [name, spec] : specs.items()) {
+      if (!spec.is_string() || !IsLocalSpec(spec.get_ref<const std::string&>(), code_dir)) continue;
+      return Bad("package.json",
+                 fmt::format("{}: \"{}\" is a local path, which cannot be installed apart from the "
+                             "code; import it by a relative path instead",
+                             field, base::Truncate(name, 100)));
+    }
+  }
+  return base::Ok();
+}
+
 base::Result<std::optional<Manifest>> ReadPackage(const std::string& code_dir,
-                                                  const std::string& runtime, const LogLine& log) {
+                                                  const std::string& runtime,
+                                                  const std::string& source_hash,
+                                                  const LogLine& log) {
   const auto text = ReadFile(code_dir + "/package.json");
   if (!text) return std::optional<Manifest>();
   const auto package = base::ParseJson(*text);
@@ -88,18 +103,7 @@ base::Result<std::optional<Manifest>> ReadPackage(const std::string& code_dir,
     log("the source brings its own node_modules; nothing is installed");
     return std::optional<Manifest>();
   }
-  const auto dependencies = package->value("dependencies", nlohmann::json::object());
-  for (const auto& [name, version] : dependencies.items()) {
-    if (version.is_string() && (version.get<std::string>().starts_with("file:") ||
-                                version.get<std::string>().starts_with("link:"))) {
-      return Bad(
-          "package.json",
-          fmt::format(
-              "dependency \"{}\" is a local path, which cannot be installed apart from the code; "
-              "import it by a relative path instead",
-              name));
-    }
-  }
+  RETURN_IF_ERROR(CheckNoLocalSpec(*package, code_dir));
   Manifest manifest{runtime, "package.json", *text, false, ""};
   std::string lock;
   for (const char* name : {"npm-shrinkwrap.json", "package-lock.json"}) {
@@ -116,8 +120,11 @@ base::Result<std::optional<Manifest>> ReadPackage(const std::string& code_dir,
        {"dependencies", "optionalDependencies", "peerDependencies", "overrides", "workspaces"}) {
     if (package->contains(name)) relevant[name] = (*package)[name];
   }
-  manifest.key = Key({kLayers, runtime, base::DumpJson(relevant), lock,
-                      ReadFile(code_dir + "/.npmrc").value_or("")});
+  const std::string npmrc = ReadFile(code_dir + "/.npmrc").value_or("");
+  const bool remote = OnlyRemoteSpecs(relevant, code_dir) && OnlyRemoteLock(lock, code_dir) &&
+                      OnlyRemoteNpmrc(npmrc);
+  manifest.key =
+      Key({kLayers, runtime, base::DumpJson(relevant), lock, npmrc, remote ? "" : source_hash});
   return std::optional(std::move(manifest));
 }
 
@@ -127,7 +134,7 @@ base::Result<std::optional<Manifest>> ReadManifest(const std::string& code_dir,
                                                    const std::string& runtime,
                                                    const std::string& source_hash,
                                                    const LogLine& log) {
-  return runtime == "nodejs20" ? ReadPackage(code_dir, runtime, log)
+  return runtime == "nodejs20" ? ReadPackage(code_dir, runtime, source_hash, log)
                                : ReadRequirements(code_dir, runtime, source_hash);
 }
 

@@ -3,20 +3,25 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "client/base/digest.h"
+#include "client/base/fd.h"
 #include "client/base/guarded.h"
 #include "client/base/strings.h"
 #include "client/source/entrypoint.h"
 #include "client/source/source.h"
 #include "server/build/process/installer.h"
+#include "server/build/process/written_tree.h"
 #include "server/sandbox/sandbox.h"
 
 namespace sless::build {
@@ -27,11 +32,9 @@ using base::Code;
 
 constexpr auto kLookForStop = std::chrono::milliseconds(100);
 constexpr auto kKeepUnused = std::chrono::hours(1);
-
-bool IsDirectory(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
+constexpr std::string_view kTemp = "tmp";
+constexpr int kRemoveTries = 5;
+constexpr auto kRemoveWait = std::chrono::milliseconds(100);
 
 // Collect goes by the time of the last use.
 void Touch(const std::string& path) { utimensat(AT_FDCWD, path.c_str(), nullptr, 0); }
@@ -48,7 +51,16 @@ class ProcessBuilder final : public Builder {
                                   std::stop_token stop, const LogLine& log) override {
     BuildOutput output;
     ASSIGN_OR_RETURN(output.code_dir, CodeLayer(request, deadline, stop, output.code_cached, log));
-    RETURN_IF_ERROR(CheckEntrypoint(request, output.code_dir));
+    auto checked = CheckEntrypoint(request, output.code_dir);
+    if (!checked && output.code_cached && !HasContent(output.code_dir, request.source_hash)) {
+      // Not the user's fault, but the disk's.
+      RETURN_IF_ERROR(RemoveLayer(output.code_dir));
+      output.code_cached = false;
+      ASSIGN_OR_RETURN(output.code_dir,
+                       CodeLayer(request, deadline, stop, output.code_cached, log));
+      checked = CheckEntrypoint(request, output.code_dir);
+    }
+    RETURN_IF_ERROR(checked);
     ASSIGN_OR_RETURN(const auto manifest,
                      ReadManifest(output.code_dir, request.runtime, request.source_hash, log));
     if (!manifest) return output;
@@ -60,17 +72,30 @@ class ProcessBuilder final : public Builder {
   base::Status Collect(const std::vector<std::string>& in_use) override {
     const std::set<std::string> keep(in_use.begin(), in_use.end());
     const auto oldest = fs::file_time_type::clock::now() - kKeepUnused;
-    for (const char* kind : {"code", "deps"}) {
-      std::error_code error;
-      for (const auto& entry : fs::directory_iterator(options_.dir + "/" + kind, error)) {
-        const std::string path = entry.path().string();
+    for (const char* kind : {"code", "deps", "tmp"}) {
+      ASSIGN_OR_RETURN(const auto paths, Below(kind));
+      for (const auto& path : paths) {
         std::error_code ignored;
         if (keep.contains(path) || fs::last_write_time(path, ignored) > oldest) continue;
-        RETURN_IF_ERROR(RemoveLayer(path));
+        if (kind == kTemp) {
+          Discard(path);
+        } else {
+          RETURN_IF_ERROR(RemoveLayer(path));
+        }
       }
-      if (error)
-        return base::Err(Code::kInternal,
-                         fmt::format("cannot list {}/{}: {}", options_.dir, kind, error.message()));
+    }
+    return base::Ok();
+  }
+
+  /// At the start: what a killed build left, and layers that are not as they were made.
+  base::Status CleanUp() {
+    ASSIGN_OR_RETURN(const auto left, Below(kTemp));
+    for (const auto& path : left) Discard(path);
+    for (const char* kind : {"code", "deps"}) {
+      ASSIGN_OR_RETURN(const auto layers, Below(kind));
+      for (const auto& layer : layers) {
+        if (!IsWhole(layer)) RETURN_IF_ERROR(MoveAway(layer));
+      }
     }
     return base::Ok();
   }
@@ -106,45 +131,127 @@ class ProcessBuilder final : public Builder {
     });
   }
 
-  /// Makes `layer` by `make(work folder)`, which leaves it in <work>/layer; whole or not at all.
+  /// Makes `layer` by `make(work folder)`, which leaves it in <work>/layer (there already, empty);
+  /// whole or not at all.
   template <class Make>
   base::Status MakeLayer(const std::string& layer, base::Deadline deadline,
                          const std::stop_token& stop, bool& cached, Make&& make) {
     const auto mutex = MutexOf(layer);
     ASSIGN_OR_RETURN(const LayerLock lock, Lock(mutex, deadline, stop));
-    if (IsDirectory(layer)) {
+    if (IsWhole(layer)) {
       Touch(layer);
       cached = true;
       return base::Ok();
     }
+    RETURN_IF_ERROR(MoveAway(layer));
     const std::string work = options_.dir + "/tmp/" + base::RandomHex(8);
-    std::error_code error;
-    fs::create_directory(work, error);
-    if (error)
-      return base::Err(Code::kInternal, fmt::format("cannot make {}: {}", work, error.message()));
-    base::Status made = make(work);
-    if (made) {
-      fs::rename(work + "/layer", layer, error);
-      if (error)
-        made =
-            base::Err(Code::kInternal, fmt::format("cannot make {}: {}", layer, error.message()));
-    }
-    fs::remove_all(work, error);
+    RETURN_IF_ERROR(base::MakeFolders(work + "/layer"));
+    const auto made = MakeIn(work, layer, make);
+    Discard(work);
     return made;
+  }
+
+  template <class Make>
+  base::Status MakeIn(const std::string& work, const std::string& layer, Make& make) {
+    const std::string folder = work + "/layer";
+    ASSIGN_OR_RETURN(const base::Fd opened, OpenFolder(folder));
+    RETURN_IF_ERROR(make(work));
+    // Code of users may have run there: a link in place of the folder would show any folder of the
+    // host to the function.
+    const auto replaced = [] {
+      return base::Err(Code::kFailedPrecondition,
+                       "the build put something else in place of the folder that it installs to",
+                       "", "BuildFailed");
+    };
+    if (!IsSameFolder(opened, folder)) return replaced();
+    ASSIGN_OR_RETURN(const auto extent, Measure(folder));
+    if (extent.special) {
+      return base::Err(Code::kFailedPrecondition,
+                       "the build left a socket, a pipe or a device; want files, folders and links",
+                       "", "BuildFailed");
+    }
+    std::ofstream sum(SumOf(layer));
+    sum << extent.files << ' ' << extent.bytes << '\n';
+    sum.close();
+    if (!sum) return base::SystemError("cannot write " + SumOf(layer), Code::kInternal);
+    RETURN_IF_ERROR(Name(folder, layer));
+    if (IsSameFolder(opened, layer)) return base::Ok();
+    RETURN_IF_ERROR(MoveAway(layer));
+    return replaced();
+  }
+
+  // How many files and bytes a layer had when it was made.
+  std::string SumOf(const std::string& layer) const {
+    const fs::path path(layer);
+    return fmt::format("{}/sums/{}-{}", options_.dir, path.parent_path().filename().string(),
+                       path.filename().string());
+  }
+
+  // A disk may lose what was on it. More than was made is no harm: without a sandbox, Python adds
+  // what it compiled.
+  bool IsWhole(const std::string& layer) const {
+    uint64_t files = 0, bytes = 0;
+    if (!IsFolder(layer) || !(std::ifstream(SumOf(layer)) >> files >> bytes)) return false;
+    const auto found = Measure(layer);
+    return found && found->files >= files && found->bytes >= bytes;
+  }
+
+  // What has the name of a layer is taken for whole from then on, so it lies on the disk before,
+  // and its name does before a revision refers to it.
+  base::Status Name(const std::string& made, const std::string& layer) {
+    RETURN_IF_ERROR(options_.sync(made));
+    if (rename(made.c_str(), layer.c_str()) != 0)
+      return base::SystemError("cannot make " + layer, Code::kInternal);
+    return options_.sync(fs::path(layer).parent_path());
   }
 
   base::Status RemoveLayer(const std::string& path) {
     const auto mutex = MutexOf(path);
     const LayerLock lock(*mutex, std::try_to_lock);
     if (!lock.owns_lock()) return base::Ok();  // being asked for just now
-    const std::string away = options_.dir + "/tmp/" + base::RandomHex(8);
-    std::error_code error;
-    fs::rename(path, away, error);  // never half there
-    if (error)
-      return base::Err(Code::kInternal, fmt::format("cannot remove {}: {}", path, error.message()));
-    fs::remove_all(away, error);
+    RETURN_IF_ERROR(TakeAway(path));
     log_.Info("layer removed", {{"path", path}});
     return base::Ok();
+  }
+
+  // What lies where a whole layer should, if anything does.
+  base::Status MoveAway(const std::string& layer) {
+    struct stat ignored {};
+    if (lstat(layer.c_str(), &ignored) != 0 && errno == ENOENT) return base::Ok();
+    log_.Warn("a layer is not as it was made; it is removed and made again where it is needed",
+              {{"path", layer}});
+    return TakeAway(layer);
+  }
+
+  base::Status TakeAway(const std::string& layer) {
+    const std::string away = options_.dir + "/tmp/" + base::RandomHex(8);
+    if (rename(layer.c_str(), away.c_str()) != 0)  // never half there
+      return base::SystemError("cannot remove " + layer, Code::kInternal);
+    unlink(SumOf(layer).c_str());
+    Discard(away);
+    return base::Ok();
+  }
+
+  // Processes of a build that was killed may write on for a moment.
+  void Discard(const std::string& path) {
+    base::Status removed = RemoveTree(path);
+    for (int i = 0; !removed && i < kRemoveTries; ++i) {
+      std::this_thread::sleep_for(kRemoveWait);
+      removed = RemoveTree(path);
+    }
+    if (!removed)
+      log_.Warn("what a build left cannot be removed", {{"error", removed.error().message}});
+  }
+
+  base::Result<std::vector<std::string>> Below(std::string_view kind) const {
+    std::vector<std::string> paths;
+    std::error_code error;
+    const std::string folder = fmt::format("{}/{}", options_.dir, kind);
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+      paths.push_back(it->path().string());
+    if (error)
+      return base::Err(Code::kInternal, fmt::format("cannot list {}: {}", folder, error.message()));
+    return paths;
   }
 
   // -------------------------------------------------------------------------------------------------------------
@@ -165,7 +272,8 @@ class ProcessBuilder final : public Builder {
           if (const std::string hash = source::TreeHash(tree); hash != request.source_hash) {
             return base::Err(Code::kInternal,
                              fmt::format("the stored code has the content {}, want {}", hash,
-                                         request.source_hash));
+                                         request.source_hash),
+                             "", "BadArchive");
           }
           log(fmt::format("code unpacked: {} files", tree.entries.size()));
           return base::Ok();
@@ -180,6 +288,11 @@ class ProcessBuilder final : public Builder {
                      source::InlineTree(request.runtime, request.entrypoint, request.inline_code));
     RETURN_IF_ERROR(source::Unpack(tree, dir));
     return tree;
+  }
+
+  static bool HasContent(const std::string& code_dir, const std::string& hash) {
+    const auto tree = source::ReadDirectory(code_dir);
+    return tree && source::TreeHash(*tree) == hash;
   }
 
   static base::Status CheckEntrypoint(const BuildRequest& request, const std::string& code_dir) {
@@ -217,22 +330,27 @@ class ProcessBuilder final : public Builder {
 
 }  // namespace
 
+base::Status SyncFileSystem(const std::string& path) {
+  const base::Fd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder || syncfs(folder.get()) != 0)
+    return base::SystemError("cannot sync " + path, Code::kUnavailable);
+  return base::Ok();
+}
+
 base::Result<std::unique_ptr<Builder>> MakeProcessBuilder(ProcessBuilderOptions options,
                                                           const base::Clock& clock,
                                                           base::Logger& log) {
   options.dir = fs::absolute(options.dir).lexically_normal().string();
-  std::error_code error;
-  fs::remove_all(options.dir + "/tmp", error);  // what a killed build left
-  for (const char* name : {"", "/code", "/deps", "/tmp"}) {
-    fs::create_directories(options.dir + name, error);
-    if (error || chmod((options.dir + name).c_str(), 0700) != 0) {
-      return base::Err(Code::kInternal,
-                       fmt::format("cannot use the folder {}{}: {}", options.dir, name,
-                                   error ? error.message() : std::strerror(errno)));
-    }
+  for (const char* name : {"", "/code", "/deps", "/sums", "/tmp"}) {
+    const std::string folder = options.dir + name;
+    RETURN_IF_ERROR(base::MakeFolders(folder));
+    if (chmod(folder.c_str(), 0700) != 0)
+      return base::SystemError("cannot use the folder " + folder, Code::kInternal);
   }
   RETURN_IF_ERROR(sandbox::WriteEtc(options.dir + "/etc"));
-  return std::unique_ptr<Builder>(std::make_unique<ProcessBuilder>(std::move(options), clock, log));
+  auto builder = std::make_unique<ProcessBuilder>(std::move(options), clock, log);
+  RETURN_IF_ERROR(builder->CleanUp());
+  return builder;
 }
 
 }  // namespace sless::build

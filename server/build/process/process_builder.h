@@ -3,6 +3,8 @@
 // Builds on this host: content-addressed code layers and dependency layers made by pip and npm in a
 // sandbox.
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,8 +17,12 @@
 
 namespace sless::build {
 
+/// Makes all that was written to the file system of the folder `path` survive a power cut, the
+/// entry of `path` itself in the folder above included. Error: kUnavailable.
+base::Status SyncFileSystem(const std::string& path);
+
 struct ProcessBuilderOptions {
-  /// a folder of this builder alone: code/, deps/, tmp/, etc/; made if missing (0700)
+  /// a folder of this builder alone: code/, deps/, sums/, tmp/, etc/; made if missing (0700)
   std::string dir;
   std::string bwrap = "bwrap";
   bool sandbox = true;  ///< false: --insecure-no-sandbox
@@ -31,11 +37,15 @@ struct ProcessBuilderOptions {
   /// certificates; main fills it with the PIP_*, NPM_CONFIG_*, npm_config_*, *_PROXY, *_proxy,
   /// SSL_CERT_*, REQUESTS_CA_BUNDLE and NODE_EXTRA_CA_CERTS variables.
   std::map<std::string, std::string> environment;
+  /// Called with a layer before it gets its name, and with the folder of its name after that.
+  std::function<base::Status(const std::string& path)> sync = SyncFileSystem;
+  uint64_t max_install_bytes = 4ull << 30;  ///< of the disk, for all that one installation writes
   std::string home;  ///< the server's home, whose pip and npm configuration is used; "" if none
 };
 
-/// Opens the layer store and removes what a killed build left behind. `clock` and `log` outlive the
-/// builder. Error: kInternal: the folder cannot be used.
+/// Opens the layer store; removes what a killed build left behind, and layers that lack something
+/// of what was built, so that they are built again. `clock` and `log` outlive the builder. Error:
+/// kInternal: the folder cannot be used.
 base::Result<std::unique_ptr<Builder>> MakeProcessBuilder(ProcessBuilderOptions options,
                                                           const base::Clock& clock,
                                                           base::Logger& log);

@@ -56,6 +56,9 @@ class ProcessBuilderTest : public testing::Test {
         options.environment[text.substr(0, equals)] = text.substr(equals + 1);
     }
     for (const auto& [name, value] : environment_) options.environment[name] = value;
+    options.sandbox = sandbox_;
+    options.max_install_bytes = max_install_bytes_;
+    if (sync_) options.sync = sync_;
     options.home = home_;
     if (home_.empty() && getenv("HOME") != nullptr) options.home = getenv("HOME");
     return options;
@@ -99,7 +102,10 @@ class ProcessBuilderTest : public testing::Test {
   }
 
   std::string root_;
+  bool sandbox_ = true;
+  uint64_t max_install_bytes_ = 4ull << 30;
   std::string home_;  // where given, nothing is taken from this process
+  std::function<base::Status(const std::string&)> sync_;
   std::map<std::string, std::string> environment_;  // beside that of this process
   base::SystemClock clock_;
   base::NullLogger log_;
@@ -121,6 +127,28 @@ TEST_F(ProcessBuilderTest, UnpacksOnceAndFindsItAgain) {
   EXPECT_TRUE(second->code_cached);
   EXPECT_EQ(second->code_dir, first->code_dir);
   EXPECT_EQ(TempFolders(), 0u);
+}
+
+TEST_F(ProcessBuilderTest, ALayerLiesOnTheDiskBeforeItHasItsName) {
+  Write("handler.py", "def handle(event): return event\n");
+  const BuildRequest request = Zip("python3.11");
+  const std::string layer = root_ + "/layers/code/" + request.source_hash.substr(7);
+  std::vector<std::string> synced;
+  bool full = true;
+  sync_ = [&](const std::string& path) -> base::Status {
+    if (full) return base::Err(Code::kUnavailable, "disk full");
+    synced.push_back(path);
+    EXPECT_EQ(fs::exists(layer + "/handler.py"), synced.size() == 2);
+    EXPECT_EQ(fs::exists(path + "/handler.py"), synced.size() == 1);
+    return base::Ok();
+  };
+  Open();
+  EXPECT_THAT(Build(request), IsError(Code::kUnavailable, HasSubstr("disk full")));
+  EXPECT_FALSE(fs::exists(layer));
+  EXPECT_EQ(TempFolders(), 0u);
+  full = false;
+  ASSERT_THAT(Build(request), IsOk());
+  EXPECT_THAT(synced, ElementsAre(HasSubstr("/layers/tmp/"), root_ + "/layers/code"));
 }
 
 TEST_F(ProcessBuilderTest, InlineCodeBecomesAFile) {
@@ -222,6 +250,109 @@ TEST_F(ProcessBuilderTest, ManifestsKeyTheLayerByWhatIsInstalled) {
   EXPECT_EQ(key("nodejs20", "h1"), "none") << "brings its own";
 }
 
+// Two functions with the same manifest share a layer only where nothing of it can lie in a source.
+TEST_F(ProcessBuilderTest, WhatMayBeAFileOfTheSourceIsKeyedByTheSource) {
+  struct Row {
+    const char* text;
+    bool shared;
+  };
+  const auto shared = [&](const std::string& runtime) {
+    const auto read = [&](const char* hash) {
+      return ReadManifest(root_ + "/source", runtime, hash, [](std::string_view) {});
+    };
+    const auto one = read("h1"), other = read("h2");
+    EXPECT_THAT(one, IsOk());
+    return one && *one && (*one)->key == (*other)->key;
+  };
+  for (const Row& row : {
+           Row{"six", true},
+           Row{"# Gr\xc3\xbc\xc3\x9f"
+               "e\r\n\nsix==1.16.0 # why\r\n",
+               true},
+           Row{"zope.interface>=5,<7,!=6.0.*", true},
+           Row{"requests[security, socks] ~= 2.31 ; python_version < '4'", true},
+           Row{"six==1.16.0 \\\n  --hash=sha256:aa11 \\\n  --hash=sha256:bb22\n", true},
+           Row{"https://host/six-1.16.0-py2.py3-none-any.whl", true},
+           Row{"https://host/a.whl ; python_version > '3'", true},
+           Row{"wheels/mypkg-1.0-py3-none-any.whl", false},
+           Row{"six\nmypkg-1.0-py3-none-any.whl", false},
+           Row{"mypkg-1.0.ZIP", false},
+           Row{"mypkg-1.0.tar.gz[extra]; python_version > '3'", false},
+           Row{"vendor/mypkg", false},
+           Row{"./vendor/mypkg", false},
+           Row{"ven\\\ndor/mypkg", false},
+           Row{"mypkg-1.0.w\\\nhl", false},
+           Row{"mypkg @ file:///var/task/mypkg", false},
+           Row{"mypkg @ https://host/mypkg.whl", false},
+           Row{"https://${HOST}/mypkg.whl", false},
+           Row{"git+file:///var/task", false},
+           Row{"-r other.txt", false},
+           Row{"six --config-settings=x=y", false},
+           Row{"# a\rvendor/mypkg\nsix", false},
+           Row{"six # a\xe2\x80\xa8vendor/mypkg", false},
+           Row{"# -*- coding: cp037 -*-\nsix", false},
+       }) {
+    Write("requirements.txt", row.text);
+    EXPECT_EQ(shared("python3.11"), row.shared) << row.text;
+  }
+  const std::string ms = R"({"dependencies":{"ms":"2.1.3"})";
+  for (const Row& row : {
+           Row{R"({"dependencies":{"a":"^1.0.0 || ~2","b":"latest","c":"npm:@x/c@1"}})", true},
+           Row{R"({"dependencies":{"a":"https://host/a.tgz","b":"user/repo#v1"}})", true},
+           Row{R"({"dependencies":{"a":"git+https://host/a.git"}})", true},
+           Row{R"({"dependencies":{"a":"1"},"overrides":{"b":{"c":"$a"}}})", true},
+           Row{R"({"dependencies":{"a":"git+file:///var/task"}})", false},
+           Row{R"({"dependencies":{"a":"workspace:*"}})", false},
+           Row{R"({"dependencies":{"a":"1"},"overrides":{"b":{"c":"file:x"}}})", false},
+           Row{R"({"dependencies":{"a":"1"},"workspaces":["b"]})", false},
+       }) {
+    Write("package.json", row.text);
+    EXPECT_EQ(shared("nodejs20"), row.shared) << row.text;
+  }
+  Write("package.json", ms + "}");
+  for (const Row& row : {
+           Row{R"({"packages":{"":{"dependencies":{"ms":"2.1.3"}},"node_modules/ms":
+               {"resolved":"https://host/ms.tgz","integrity":"sha512-x","bin":{"ms":"./x"}}}})",
+               true},
+           Row{R"({"packages":{"node_modules/ms":{"resolved":"file:ms.tgz"}}})", false},
+           Row{R"({"packages":{"node_modules/ms":{"resolved":"ms","link":true}}})", false},
+           Row{R"({"packages":{"ms":{"version":"1"}}})", false},
+           Row{R"({"dependencies":{"ms":{"version":"file:ms.tgz"}}})", false},
+           Row{"not JSON", false},
+       }) {
+    Write("package-lock.json", row.text);
+    EXPECT_EQ(shared("nodejs20"), row.shared) << row.text;
+  }
+  fs::remove(root_ + "/source/package-lock.json");
+  for (const Row& row : {
+           Row{"# ours\nregistry=https://host/\n//host/:_authToken=${TOKEN}\n", true},
+           Row{"legacy-peer-deps = true\n@x:registry=https://host/x/\nfetch-retries=2", true},
+           Row{"cache=/var/task/cache", false},
+           Row{"git=evil", false},
+           Row{"//host/:certfile=/var/task/x", false},
+           Row{"registry=file:///var/task", false},
+       }) {
+    Write(".npmrc", row.text);
+    EXPECT_EQ(shared("nodejs20"), row.shared) << row.text;
+  }
+}
+
+TEST_F(ProcessBuilderTest, NpmPackagesOfTheSourceAreRefused) {
+  Write("handler.js", "exports.handle = () => 1;\n");
+  Write("vendor/mypkg/package.json", "{}");
+  for (const char* spec : {"file:vendor/mypkg", "./vendor/mypkg", "vendor/mypkg", "~/x", "/etc",
+                           "../../x", "vendor/mypkg.tgz", "mypkg.TAR.GZ", "link:x", "a/b/c"}) {
+    for (const std::string field : {"dependencies", "optionalDependencies"}) {
+      Write("package.json", "{\"" + field + "\":{\"mypkg\":\"" + spec + "\"}}");
+      const auto built = Build(Zip("nodejs20"));
+      ASSERT_THAT(built, IsError(Code::kFailedPrecondition,
+                                 HasSubstr(field + ": \"mypkg\" is a local path")))
+          << spec;
+      EXPECT_EQ(built.error().source.file, "package.json");
+    }
+  }
+}
+
 TEST_F(ProcessBuilderTest, ABrokenManifestNamesItself) {
   Write("handler.js", "exports.handle = () => 1;\n");
   Write("package.json", "{\"dependencies\": {");
@@ -274,14 +405,214 @@ TEST_F(ProcessBuilderTest, ADeadlineEndsTheInstallation) {
   EXPECT_EQ(built.error().reason, "BuildTimeout");
 }
 
-// --- the server's settings, in the real sandbox
-
 std::string ReadAll(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::stringstream text;
   text << in.rdbuf();
   return text.str();
 }
+
+// --- layers that the disk lost something of
+
+TEST_F(ProcessBuilderTest, ADamagedLayerIsMadeAgain) {
+  Write("handler.py", "def handle(event): return event\n");
+  Write("more/data.txt", "data");
+  const BuildRequest request = Zip("python3.11");
+  const auto first = Build(request);
+  ASSERT_THAT(first, IsOk());
+  const std::string handler = first->code_dir + "/handler.py";
+  const auto size = fs::file_size(handler);
+  const auto mended = [&] {
+    const auto again = Build(request);
+    ASSERT_THAT(again, IsOk());
+    EXPECT_FALSE(again->code_cached);
+    EXPECT_EQ(fs::file_size(handler), size);
+    EXPECT_TRUE(fs::exists(first->code_dir + "/more/data.txt"));
+    EXPECT_TRUE(Build(request)->code_cached);
+    EXPECT_EQ(TempFolders(), 0u);
+  };
+  fs::resize_file(handler, 0);
+  mended();
+  fs::remove(first->code_dir + "/more/data.txt");
+  mended();
+  fs::remove_all(first->code_dir);
+  std::ofstream(first->code_dir) << "a file in its place";
+  mended();
+  std::ofstream(handler) << std::string(size, '\0');
+  mended();
+  // At the start, so that nobody serves from it.
+  fs::resize_file(handler, 0);
+  Open();
+  EXPECT_FALSE(fs::exists(first->code_dir));
+  mended();
+  Open();
+  EXPECT_TRUE(fs::exists(first->code_dir)) << "a whole one stays";
+}
+
+TEST_F(ProcessBuilderTest, LinksAmongTheLayersAreNone) {
+  Write("handler.py", "def handle(event): return event\n");
+  const BuildRequest request = Zip("python3.11");
+  const auto first = Build(request);
+  ASSERT_THAT(first, IsOk());
+  fs::rename(first->code_dir, root_ + "/elsewhere");
+  fs::create_directory_symlink(root_ + "/elsewhere", first->code_dir);
+  fs::create_directory_symlink("/etc", root_ + "/layers/deps/" + std::string(64, 'a'));
+  Open();
+  EXPECT_TRUE(fs::is_empty(root_ + "/layers/code"));
+  EXPECT_TRUE(fs::is_empty(root_ + "/layers/deps"));
+  EXPECT_TRUE(fs::exists(root_ + "/elsewhere/handler.py")) << "what it leads to stays";
+  fs::create_directory_symlink(root_ + "/elsewhere", first->code_dir);
+  const auto second = Build(request);
+  ASSERT_THAT(second, IsOk());
+  EXPECT_FALSE(second->code_cached);
+  EXPECT_FALSE(fs::is_symlink(first->code_dir));
+}
+
+// --- hostile packages, built in the real sandbox
+
+class HostilePackage : public ProcessBuilderTest {
+ protected:
+  HostilePackage() {
+    Write("handler.py", "def handle(event): return event\n");
+    Write("requirements.txt", "./evil\n");
+    Write("evil/pyproject.toml",
+          "[build-system]\nrequires = []\nbuild-backend = 'back'\nbackend-path = ['.']\n");
+  }
+  /// `code` runs while pip builds the package, `later` in a process of its own that outlives the
+  /// build of the wheel.
+  BuildRequest Package(const std::string& code, const std::string& later = "pass") {
+    std::string indented;
+    for (const auto& line : base::Split(later, '\n')) indented += "    " + line + "\n";
+    Write("evil/back.py", R"(
+import os, socket, stat, sys, time, zipfile
+def wait_for(path):
+    for _ in range(2000):
+        if os.path.exists(path): return
+        time.sleep(0.005)
+def later():
+)" + indented + R"(
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    name = 'evil-1.0-py3-none-any.whl'
+    with zipfile.ZipFile(os.path.join(wheel_directory, name), 'w') as z:
+        z.writestr('evil/__init__.py', 'A = 1\n')
+        z.writestr('evil-1.0.dist-info/METADATA', 'Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n')
+        z.writestr('evil-1.0.dist-info/WHEEL',
+                   'Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n')
+        z.writestr('evil-1.0.dist-info/RECORD', '')
+    if os.fork() == 0:
+        os.setsid()
+        null = os.open('/dev/null', os.O_RDWR)
+        for fd in (0, 1, 2): os.dup2(null, fd)
+        try: later()
+        finally: os._exit(0)
+)" + "    " + code + "\n    return name\n");
+    return Zip("python3.11");
+  }
+  std::string OnlyLayer() {
+    const fs::directory_iterator layers(root_ + "/layers/deps");
+    return layers == fs::directory_iterator() ? "" : layers->path().string();
+  }
+};
+
+TEST_F(HostilePackage, InstallsLikeAnyOther) {
+  const auto built = Build(Package("pass"));
+  ASSERT_THAT(built, IsOk()) << testing::PrintToString(lines_);
+  EXPECT_TRUE(fs::exists(built->deps_dir + "/evil/__init__.py"));
+  EXPECT_TRUE(Build(Package("pass"))->deps_cached);
+}
+
+TEST_F(HostilePackage, CannotPutALinkInPlaceOfTheLayer) {
+  fs::create_directory(root_ + "/host");
+  std::ofstream(root_ + "/host/secret") << "x";
+  const std::string swap = R"(
+wait_for('/build/layer/evil-1.0.dist-info/METADATA')
+for _ in range(400):
+    try:
+        os.rename('/build/layer', '/build/l2')
+        os.symlink(')" + root_ +
+                           R"(/host', '/build/layer')
+        break
+    except OSError: time.sleep(0.005))";
+  for (int i = 0; i < 3; ++i) {
+    const auto built = Build(Package("pass  # " + std::to_string(i), swap));
+    const std::string layer = OnlyLayer();
+    if (built) {
+      EXPECT_EQ(layer, built->deps_dir);
+      EXPECT_FALSE(fs::is_symlink(layer));
+      EXPECT_TRUE(fs::exists(layer + "/evil/__init__.py"));
+      fs::remove_all(layer);
+    } else {
+      EXPECT_EQ(layer, "");
+    }
+    EXPECT_TRUE(fs::exists(root_ + "/host/secret"));
+  }
+}
+
+TEST_F(HostilePackage, ALinkInPlaceOfTheLayerIsNoLayer) {
+  sandbox_ = false;  // where nothing keeps it from making one
+  Open();
+  fs::create_directory(root_ + "/host");
+  const std::string layer = "os.environ['HOME'] + '/../layer'";
+  const auto built = Build(Package("os.rename(" + layer + ", " + layer + " + '2'); os.symlink('" +
+                                   root_ + "/host', " + layer + ")"));
+  EXPECT_THAT(built, IsError(Code::kFailedPrecondition, HasSubstr("in place of the folder")));
+  EXPECT_EQ(OnlyLayer(), "");
+  EXPECT_TRUE(fs::exists(root_ + "/host"));
+  EXPECT_EQ(TempFolders(), 0u);
+}
+
+TEST_F(HostilePackage, NothingOfItRunsOnceTheBuildHasEnded) {
+  const auto built = Build(Package("pass", R"(
+beat = os.open('/build/layer/beat', os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+for i in range(30000):
+    os.write(beat, b'x')
+    time.sleep(0.001))"));
+  ASSERT_THAT(built, IsOk()) << testing::PrintToString(lines_);
+  const auto last = fs::file_size(built->deps_dir + "/beat");
+  EXPECT_GT(last, 0u);
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(fs::file_size(built->deps_dir + "/beat"), last);
+}
+
+TEST_F(HostilePackage, ASocketInTheLayerIsRefused) {
+  const auto built = Build(Package("socket.socket(socket.AF_UNIX).bind('/build/layer/sock')"));
+  EXPECT_THAT(built, IsError(Code::kFailedPrecondition, HasSubstr("left a socket")));
+  EXPECT_EQ(OnlyLayer(), "");
+}
+
+TEST_F(HostilePackage, MayNotFillTheDisk) {
+  max_install_bytes_ = 16 << 20;
+  Open();
+  const std::string fill =
+      "[os.posix_fallocate(os.open('/build/%d' % i, os.O_CREAT | os.O_WRONLY), 0, 8 << 20) "
+      "for i in range(4)]";
+  const auto said = AllOf(HasSubstr("requirements.txt failed"), HasSubstr("more than 16 MiB"));
+  const auto begin = clock_.Steady();
+  auto built = Build(Package(fill + "; time.sleep(60)"));
+  ASSERT_THAT(built, IsError(Code::kFailedPrecondition, said));
+  EXPECT_EQ(built.error().reason, "BuildFailed");
+  EXPECT_LT(clock_.Steady() - begin, seconds(30)) << "it is ended at once";
+  EXPECT_THAT(Build(Package("[open('/build/home/%d' % i, 'w') for i in range(5000)]")),
+              IsError(Code::kFailedPrecondition, said))
+      << "files without contents take room too";
+  EXPECT_EQ(TempFolders(), 0u);
+}
+
+TEST_F(HostilePackage, WhatItMakesUnreadableOrDeepIsRemoved) {
+  const std::string deep =
+      "[(os.mkdir('d'), os.chdir('d')) for os_ in [os.mkdir('/build/home/q'), "
+      "os.chdir('/build/home/q')] for _ in range(1500)]";
+  const std::string modes =
+      "os.makedirs('/build/home/r/s/t'); open('/build/home/r/s/t/f', 'w'); "
+      "[os.chmod(d, 0) for d in ('/build/home/r/s/t', '/build/home/r/s', '/build/home/r')]; ";
+  EXPECT_THAT(Build(Package(modes)), IsOk()) << testing::PrintToString(lines_);
+  EXPECT_EQ(TempFolders(), 0u);
+  const auto built = Build(Package(modes + deep));
+  EXPECT_THAT(built, IsError(Code::kFailedPrecondition, HasSubstr("nested deeper")));
+  EXPECT_EQ(TempFolders(), 0u);
+}
+
+// --- the server's settings, in the real sandbox
 
 // A registry that the server's settings name, and a proxy on the way to all others, which must not
 // be asked.

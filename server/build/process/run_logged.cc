@@ -15,6 +15,26 @@ namespace {
 
 constexpr size_t kMaxLine = 4096;
 constexpr int kLookForStopMs = 100;
+constexpr std::chrono::milliseconds kWatch{250};
+
+// Asks a watch again when it is time, so that it takes little of the machine however long it takes.
+class Watching {
+ public:
+  Watching(const Watch& watch, const base::Clock& clock) : watch_(watch), clock_(clock) {}
+  base::Status Ask() {
+    const auto begin = clock_.Steady();
+    if (!watch_ || begin < next_) return base::Ok();
+    const auto answer = watch_();
+    const auto end = clock_.Steady();
+    next_ = end + kWatch + 10 * (end - begin);
+    return answer;
+  }
+
+ private:
+  const Watch& watch_;
+  const base::Clock& clock_;
+  base::SteadyPoint next_{};
+};
 
 // Hands on whole lines; a carriage return (progress bars) ends one too.
 class Lines {
@@ -44,7 +64,7 @@ class Lines {
 
 base::Result<base::ExitStatus> RunLogged(const base::SpawnOptions& options, base::Deadline deadline,
                                          const base::Clock& clock, const std::stop_token& stop,
-                                         const LogLine& log) {
+                                         const LogLine& log, const Watch& watch) {
   int out[2];
   if (pipe2(out, O_CLOEXEC) != 0)
     return base::SystemError("cannot start " + options.command.at(0) + ": pipe",
@@ -61,7 +81,8 @@ base::Result<base::ExitStatus> RunLogged(const base::SpawnOptions& options, base
   fcntl(out[0], F_SETFL, O_NONBLOCK);
   Lines lines(log);
   std::optional<base::ExitStatus> exit;
-  std::optional<base::Code> ended;
+  Watching watching(watch, clock);
+  std::optional<base::Error> ended;
   char buffer[16 * 1024];
   const auto drain = [&] {
     for (ssize_t n; (n = read(out[0], buffer, sizeof buffer)) > 0;)
@@ -75,8 +96,18 @@ base::Result<base::ExitStatus> RunLogged(const base::SpawnOptions& options, base
       const ssize_t n = read(out[0], buffer, sizeof buffer);
       if (n > 0) lines.Feed({buffer, static_cast<size_t>(n)});
     }
-    if (!ended && stop.stop_requested()) ended = base::Code::kCancelled;
-    if (!ended && deadline.Passed(clock)) ended = base::Code::kDeadlineExceeded;
+    if (!ended && stop.stop_requested())
+      ended = base::Error{base::Code::kCancelled, "the build was stopped", "", "", {}};
+    if (!ended && deadline.Passed(clock)) {
+      ended = base::Error{base::Code::kDeadlineExceeded,
+                          "the build did not end in time and was stopped",
+                          "",
+                          "",
+                          {}};
+    }
+    if (!ended) {
+      if (auto asked = watching.Ask(); !asked) ended = std::move(asked.error());
+    }
     if (ended) base::KillGroup(*child);
     exit = base::Reap(*child);
     if (!exit && (fds[0].revents & (POLLHUP | POLLIN)) == POLLHUP)
@@ -85,8 +116,7 @@ base::Result<base::ExitStatus> RunLogged(const base::SpawnOptions& options, base
   drain();
   lines.Emit();
   close(out[0]);
-  if (ended == base::Code::kCancelled) return base::Err(*ended, "the build was stopped");
-  if (ended) return base::Err(*ended, "the build did not end in time and was stopped");
+  if (ended) return base::Err(std::move(*ended));
   return *exit;
 }
 
