@@ -64,6 +64,40 @@ MUST = {"mount / ro", "mount /usr ro", "mount /var/task ro", "mount /sless/runne
         "env OWN", "uid 1000 gid 1000", "core 0 0", "NoNewPrivs: 1", "CapEff: 0000000000000000"}
 
 
+# A package whose build leaves a process behind, which puts a link to a folder of the host in place of the layer that pip installs to.
+SWAP = r'''
+import os, time, zipfile
+
+def swap():
+    for _ in range(4000):
+        try:
+            if os.path.exists("/build/layer/evil-1.0.dist-info/METADATA"):
+                os.rename("/build/layer", "/build/away")
+                os.symlink("HOST", "/build/layer")
+                return
+        except OSError:
+            pass
+        time.sleep(0.005)
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    name = "evil-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(folder, name), "w") as wheel:
+        wheel.writestr("evil/__init__.py", "")
+        wheel.writestr("evil-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n")
+        wheel.writestr("evil-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("evil-1.0.dist-info/RECORD", "")
+    if os.fork() == 0:
+        os.setsid()
+        null = os.open("/dev/null", os.O_RDWR)
+        for fd in range(3):
+            os.dup2(null, fd)
+        swap()
+        os._exit(0)
+    return name
+'''
+LIST_LAYER = "import os\ndef handle(event):\n    return sorted(os.listdir('/opt/deps'))\n"
+
+
 class Sandbox(ServerCase):
     def invoke(self, event):
         answer = self.plane.api("/v1/namespaces/default/functions/f/invoke", "POST", event)
@@ -88,6 +122,20 @@ class Sandbox(ServerCase):
             listener.listen()
             self.function("f", LOOK)
             self.assertEqual("PermissionError", self.invoke({"connect": name}))
+
+    def test_a_build_shows_its_function_no_folder_of_the_host(self):
+        tree = self.upload({
+            "handler.py": LIST_LAYER,
+            "requirements.txt": "./evil\n",
+            "evil/pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "back"\nbackend-path = ["."]\n',
+            "evil/back.py": SWAP.replace("HOST", self.plane.data),
+        })
+        made = self.put("functions", "f", {"runtime": "python3.11", "source": {"type": "dir", "path": "src", "hash": tree}})
+        thing = self.wait("functions", "f", made["metadata"]["generation"], timeout=120)
+        layers = os.path.join(self.plane.data, "layers", "deps")
+        self.assertEqual([], [name for name in os.listdir(layers) if os.path.islink(os.path.join(layers, name))])
+        if thing["status"]["phase"] == "Ready":
+            self.assertEqual(["evil", "evil-1.0.dist-info"], self.invoke({}))
 
 
 if __name__ == "__main__":
