@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -39,6 +40,27 @@ bool Eventually(const std::function<bool()>& holds, std::chrono::milliseconds bo
   }
   return true;
 }
+
+/// Remembers which revisions were warned of.
+class WarningLog final : public base::Logger {
+ public:
+  void Log(base::Level level, std::string_view,
+           std::initializer_list<base::LogField> fields) override {
+    if (level != base::Level::kWarn) return;
+    std::lock_guard lock(mutex_);
+    for (const auto& field : fields) {
+      if (field.key == "revision") warned_.insert(std::get<std::string>(field.value));
+    }
+  }
+  bool WarnedOf(const runtime::RevisionKey& revision) {
+    std::lock_guard lock(mutex_);
+    return warned_.contains(revision.ToString());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> warned_;
+};
 
 class GatewayTest : public testing::Test {
  protected:
@@ -81,7 +103,7 @@ class GatewayTest : public testing::Test {
     return prepared;
   }
 
-  base::NullLogger log;
+  WarningLog log;
   base::SystemClock clock;
   observe::Registry metrics;
   http::IoPool io{2};
@@ -124,7 +146,7 @@ TEST_F(GatewayTest, AnOldRevisionThatCannotBeStoppedNowIsStoppedLater) {
   runtime.unreachable = true;
   gateway->Publish(MakeRoute(2));
   EXPECT_EQ(Get("/fn/default/f").status, 200);
-  std::this_thread::sleep_for(50ms);
+  EXPECT_TRUE(Eventually([&] { return log.WarnedOf(Rev(1)); })) << "it was tried in vain";
   EXPECT_EQ(runtime.Running(Rev(1)), 1);
   runtime.unreachable = false;
   EXPECT_TRUE(Eventually([&] { return runtime.Running(Rev(1)) == 0; }));
@@ -170,7 +192,13 @@ TEST_F(GatewayTest, IdleReplicasStopDownToTheLeast) {
   }
   EXPECT_EQ(runtime.Running(Rev(1)), 3);
   EXPECT_TRUE(Eventually([&] { return runtime.Running(Rev(1)) == 1; }));
-  std::this_thread::sleep_for(1200ms);
+  // One with the same idle time that may have none, called after that, has none: the time is over.
+  auto other = MakeRoute(1);
+  other.name = other.revision->name = "g";
+  other.scaling = {0, 3, 1s};
+  gateway->Publish(other);
+  EXPECT_EQ(Get("/fn/default/g").status, 200);
+  EXPECT_TRUE(Eventually([&] { return runtime.Running(*other.revision) == 0; }));
   EXPECT_EQ(runtime.Running(Rev(1)), 1);
   route.scaling = {0, 3, 0s};  // all triggers are off: cost nothing at once
   gateway->Publish(route);
@@ -403,8 +431,10 @@ TEST_F(GatewayTest, AFunctionLearnsTheProtocolAndTheLengthOfItsClient) {
 TEST_F(GatewayTest, SlowUploadHoldsNoReplica) {
   gateway->Publish(MakeRoute(1));
   http::RawClient slow(server->address());
-  slow.Send("POST /fn/default/f HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc");
-  std::this_thread::sleep_for(50ms);
+  slow.Send(
+      "POST /fn/default/f HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
+      "Expect: 100-continue\r\n\r\n");
+  ASSERT_THAT(slow.ReadResponse(), StartsWith("HTTP/1.1 100 ")) << "its body is being read";
   EXPECT_EQ(gateway->Observe("default", "f").in_flight, 0);
   EXPECT_EQ(runtime.starts, 0);
 }
