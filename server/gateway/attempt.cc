@@ -16,8 +16,8 @@ constexpr std::string_view kNotBegun =
 // The runner measures timeout_sec too, and its answer says more than ours.
 constexpr auto kRunnerFirst = std::chrono::milliseconds(250);
 // What a call that is waited for to its end may need beside its own time and that of another call
-// of the process, which runs to its end before the process is killed: a place, and the waits for
-// calls to end by themselves.
+// of the process, which may run on before the process is killed: a place, and the waits for calls
+// to end by themselves.
 constexpr auto kEndFirst = std::chrono::seconds(10);
 
 // A call as stop callbacks see it; they run on other threads, the call is touched on its own only.
@@ -119,7 +119,8 @@ http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::Send(
       co_return base::Err(
           Code::kUnavailable,
           fmt::format(
-              "function {}: {} replicas in a row refused the call before it began; try again",
+              "function {}: the call was sent {} times, and each time it was refused before it "
+              "began; try again",
               function->Id(), tries),
           "", "Unavailable");
     }

@@ -113,15 +113,17 @@ class Engine::Impl {
     int64_t id = 0;
     SteadyPoint started;
     SteadyPoint deadline;
-    std::optional<SteadyPoint> kill_at;  // cancelled: the worker is killed then
-    bool answered = false;               // or `verdict` waits to be
-    std::optional<Outcome> verdict;      // await_end: the answer, once the call has ended
-    bool stuck = false;                  // kill_at has passed
+    std::optional<SteadyPoint> kill_at;  // cancelled: it is stuck from then on
+    bool heard = false;              // the worker goes on after the cancel: only the call may hang
+    bool answered = false;           // or `verdict` waits to be
+    std::optional<Outcome> verdict;  // await_end: the answer, once the call has ended
+    bool stuck = false;              // kill_at has passed
     std::deque<std::string> ring;
     std::optional<std::stop_callback<std::function<void()>>> gone;
   };
   struct Waiting {
     EngineCall in;
+    SteadyPoint since;
     SteadyPoint until;
   };
 
@@ -167,14 +169,17 @@ class Engine::Impl {
   }
 
   milliseconds NextTimer() const {
-    auto next = clock_.Steady() + std::chrono::seconds(60);
+    const auto now = clock_.Steady();
+    auto next = now + std::chrono::seconds(60);
     for (const auto& [id, call] : calls_) {
       if (!call->stuck) next = std::min(next, call->kill_at.value_or(call->deadline));
+      if (call->stuck && now < call->deadline) next = std::min(next, call->deadline);
     }
+    if (replace_by_) next = std::min(next, *replace_by_);
     for (const auto& waiting : waiting_) next = std::min(next, waiting.until);
     if (drain_until_) next = std::min(next, *drain_until_);
     if (worker_ && !worker_ready_ && restart_until_) next = std::min(next, *restart_until_);
-    const auto left = std::chrono::ceil<milliseconds>(next - clock_.Steady());
+    const auto left = std::chrono::ceil<milliseconds>(next - now);
     return std::max(left, milliseconds(0));
   }
 
@@ -195,6 +200,7 @@ class Engine::Impl {
 
   void StartWorker() {
     worker_ready_ = heap_exhausted_ = expected_exit_ = false;
+    replace_by_.reset();
     if (was_ready_) restart_until_ = clock_.Steady() + options_.restart_wait;
     oom_before_ = OomKills(options_.oom_fd);
     auto worker =
@@ -237,8 +243,8 @@ class Engine::Impl {
     if (const auto exit = worker_->Reap()) OnWorkerExit(*exit);
   }
 
-  void SendFrame(const json& head, std::string_view payload = "") {
-    if (worker_) worker_->Send(base::DumpJson(head), payload);
+  void SendFrame(const json& head) {
+    if (worker_) worker_->Send(base::DumpJson(head), "");
   }
 
   // Bytes from the pipes name no call; where there can be but one, they are its.
@@ -247,7 +253,7 @@ class Engine::Impl {
   }
 
   void Line(std::string_view stream, Call* call, std::string_view line) {
-    const std::string cut = base::Truncate(line, kMaxLine - 4);
+    const std::string cut = base::Truncate(line, kMaxLine);
     if (call != nullptr) Push(call->ring, cut);
     Push(tail_, cut);
     log_.Write(stream, call == nullptr ? "" : call->in.request_id, cut);
@@ -269,9 +275,12 @@ class Engine::Impl {
     } else if (type == "error" && call != nullptr) {
       OnError(*call, ReadWorkerError(*head));
     } else if (type == "ready") {
-      SendFrame({{"type", "ping"}, {"id", 1}});
-    } else if (type == "pong") {
+      SendFrame({{"type", "ping"}, {"id", 0}});
+    } else if (type == "pong" && !worker_ready_) {
       OnReady();
+    } else if (type == "pong" && call != nullptr && call->answered) {
+      call->heard = true;
+      AdmitWaiting();
     } else if (type == "ping") {
       SendFrame({{"type", "pong"}, {"id", IntOf(*head, "id")}});
     } else if (type == "init_error") {
@@ -281,7 +290,6 @@ class Engine::Impl {
   }
 
   void OnReady() {
-    if (worker_ready_) return;
     worker_ready_ = was_ready_ = true;
     if (phase() == Phase::kStarting) SetPhase(Phase::kReady);
     AdmitWaiting();
@@ -343,18 +351,22 @@ class Engine::Impl {
   // -------------------------------------------------------------------------------------------------------------
   // the calls
 
-  // A process with a call that outlived its time takes no more: it is killed once no other calls
-  // are left. Asked of the calls each time, never noted: where such a call ends by itself after
-  // all, the process goes on.
-  bool Replacing() const {
-    return std::any_of(calls_.begin(), calls_.end(), [](const auto& c) { return c.second->stuck; });
+  // A cancelled call that its process must be replaced for: it has blocked the process, or its time
+  // is up, or somebody waits for its end. One whose caller has gone and that hangs by itself only
+  // keeps its place. Asked of the calls each time, never noted: where such a call ends by itself
+  // after all, the process goes on.
+  bool Harms(const Call& call) const {
+    return call.kill_at && (!call.heard || call.in.await_end || clock_.Steady() >= call.deadline);
   }
-  // A call whose time is up may have blocked its process: until it ends, or is found stuck, the
-  // others wait.
+  bool Replacing() const {
+    return std::any_of(calls_.begin(), calls_.end(),
+                       [this](const auto& c) { return c.second->stuck && Harms(*c.second); });
+  }
+  // Until such a call ends, or is found stuck, the others wait.
   bool TakesCalls() const {
     return worker_ && worker_ready_ && !expected_exit_ &&
            std::none_of(calls_.begin(), calls_.end(),
-                        [](const auto& c) { return c.second->kill_at.has_value(); });
+                        [this](const auto& c) { return Harms(*c.second); });
   }
 
   void Admit(EngineCall call) {
@@ -365,12 +377,14 @@ class Engine::Impl {
         std::any_of(calls_.begin(), calls_.end(), [](const auto& c) { return c.second->answered; });
     if (TakesCalls() && waiting_.empty() &&
         calls_.size() < static_cast<size_t>(options_.concurrency)) {
-      return Dispatch(std::move(call));
+      return Dispatch(std::move(call), clock_.Steady());
     }
     // The gateway counts a call whose time was up as ended; here its place is free a moment later.
     if ((!TakesCalls() || ending) && waiting_.size() < static_cast<size_t>(options_.concurrency)) {
-      const auto most = worker_ready_ && !TakesCalls() ? options_.replace_wait : options_.slot_wait;
-      waiting_.push_back({std::move(call), clock_.Steady() + most});
+      const auto most = worker_ready_ && !expected_exit_ && !TakesCalls() ? options_.replace_wait
+                                                                          : options_.slot_wait;
+      const auto now = clock_.Steady();
+      waiting_.push_back({std::move(call), now, now + most});
       return;
     }
     Refuse(call, false);
@@ -380,12 +394,13 @@ class Engine::Impl {
     while (TakesCalls() && !waiting_.empty() &&
            calls_.size() < static_cast<size_t>(options_.concurrency)) {
       EngineCall call = std::move(waiting_.front().in);
+      const SteadyPoint since = waiting_.front().since;
       waiting_.pop_front();
       if (call.gone.stop_requested()) {
         Refuse(call, false);
         continue;
       }
-      Dispatch(std::move(call));
+      Dispatch(std::move(call), since);
     }
   }
 
@@ -406,15 +421,16 @@ class Engine::Impl {
     for (auto& waiting : std::exchange(waiting_, {})) Refuse(waiting.in, true);
   }
 
-  void Dispatch(EngineCall in) {
+  // The time of a call runs `since` it came, as for the gateway; the handler is told what is left.
+  void Dispatch(EngineCall in, SteadyPoint since) {
     auto call = std::make_unique<Call>();
     call->in = std::move(in);
     call->id = ++last_id_;
     call->started = clock_.Steady();
-    call->deadline = call->started + options_.timeout;
-    const auto unix_ms = std::chrono::duration_cast<milliseconds>(
-                             (clock_.Now() + options_.timeout).time_since_epoch())
-                             .count();
+    call->deadline = since + options_.timeout;
+    const auto left = call->deadline - call->started;
+    const auto unix_ms =
+        std::chrono::duration_cast<milliseconds>((clock_.Now() + left).time_since_epoch()).count();
     const json head{{"type", "call"},
                     {"id", call->id},
                     {"context",
@@ -425,7 +441,11 @@ class Engine::Impl {
                       {"memoryMb", options_.memory_mb},
                       {"source", call->in.source}}}};
     Call& placed = *(calls_[call->id] = std::move(call));
-    SendFrame(head, placed.in.event_json);
+    if (const auto sent = worker_->Send(base::DumpJson(head), placed.in.event_json); !sent) {
+      Outcome outcome;
+      outcome.error = sent.error();
+      return Finish(placed, std::move(outcome));
+    }
     placed.in.event_json.clear();
     placed.in.event_json.shrink_to_fit();
     placed.gone.emplace(placed.in.gone,
@@ -435,6 +455,8 @@ class Engine::Impl {
   // Takes the call out of the list before it answers: whoever reads the answer finds the place
   // free.
   void Finish(Call& call, Outcome outcome) {
+    // A line that a child of the call has not ended must not become part of the next call's.
+    if (worker_ && options_.concurrency == 1) worker_->EndLines();
     outcome.log_tail = ToVector(call.ring);
     outcome.duration_ms =
         std::chrono::duration_cast<milliseconds>(clock_.Steady() - call.started).count();
@@ -464,6 +486,7 @@ class Engine::Impl {
       call.in.done(std::move(outcome));
     }
     SendFrame({{"type", "cancel"}, {"id", call.id}});
+    SendFrame({{"type", "ping"}, {"id", call.id}});
   }
 
   void OnResult(Call& call, const std::string& payload) {
@@ -510,11 +533,11 @@ class Engine::Impl {
     }
   }
 
-  // After a kill of ours: all that is left has been answered, but for a call that was caught up in
-  // it.
+  // After a kill of ours: what has not been answered yet was caught up in it.
   void DropCalls() {
     FailAll(MakeError(Code::kInternal, "ReplicaDied",
-                      "the replica was ended because another of its calls could not be"));
+                      "the function's process was ended because another of its calls did not end "
+                      "when its time was up"));
   }
 
   // ---------------------------------------------------------------------------------------------------------------
@@ -551,13 +574,25 @@ class Engine::Impl {
 
   void KillWhatDoesNotEnd(SteadyPoint now) {
     if (!worker_ || expected_exit_) return;
-    const bool known = Replacing();
     for (auto& [id, call] : calls_) call->stuck = call->kill_at && now >= *call->kill_at;
-    if (!Replacing()) return;
-    if (!known) System("a call did not end after its time was up; the process is replaced");
-    // Other calls of the process may run to their own ends first.
-    const auto stuck = [](const auto& c) { return c.second->stuck; };
-    if (!std::all_of(calls_.begin(), calls_.end(), stuck)) return;
+    const auto healthy =
+        std::count_if(calls_.begin(), calls_.end(), [](const auto& c) { return !c.second->stuck; });
+    const bool alone = healthy == 0 && !calls_.empty();
+    if (!alone && !Replacing()) {
+      replace_by_.reset();
+      return;
+    }
+    if (!replace_by_) {
+      System("a call did not end when it was told to; the process is replaced");
+      replace_by_ = now + options_.others_wait;
+    }
+    // Other calls of the process may run to their own ends first, but not close it for long.
+    if (!alone && now < *replace_by_) return;
+    if (!alone) {
+      System(fmt::format(
+          "{} other calls of the process did not end within {} ms and were ended with it", healthy,
+          options_.others_wait.count()));
+    }
     expected_exit_ = true;
     worker_->Kill();
   }
@@ -619,6 +654,7 @@ class Engine::Impl {
   std::deque<std::string> tail_;
   std::optional<SteadyPoint> drain_until_;
   std::optional<SteadyPoint> restart_until_;  // of a worker that replaces another one
+  std::optional<SteadyPoint> replace_by_;     // the worker with a call that does not end is killed
 
   std::thread thread_;  // last: all else exists before it starts
 };

@@ -30,7 +30,9 @@ struct EngineOptions {
   std::chrono::milliseconds cancel_wait{500};  ///< from cancel to kill
   /// Longest wait of a call for a worker that is being replaced.
   std::chrono::milliseconds slot_wait{5'000};
-  /// The same while other calls of that worker still run, however long: another replica is better.
+  /// A worker with a call that does not end is killed after it, though other calls run there.
+  std::chrono::milliseconds others_wait{25'000};
+  /// As slot_wait while these still run: another replica is better.
   std::chrono::milliseconds replace_wait{1'000};
   /// A worker that replaces another one is ready within it, or the replica ends (kExitStartFailed).
   /// The time of the first one is its starter's to watch.

@@ -90,11 +90,11 @@ class EngineTest : public testing::Test {
         std::string(SLESS_RUNTIMES) + "/" + runtime + (node ? "/worker.mjs" : "/worker.py"),
         dir_ + "/code",
         "",
-        "handler.handle",
+        entrypoint_,
         options_.concurrency,
         options_.memory_mb};
     options_.runtime = runtime;
-    options_.entrypoint = "handler.handle";
+    options_.entrypoint = entrypoint_;
     options_.worker = {
         WorkerCommand(facts).value(), {"PATH=/usr/bin:/bin", "HOME=/tmp"}, dir_ + "/code", 0, 0};
     engine_ = std::make_unique<Engine>(options_, clock_);
@@ -129,6 +129,7 @@ class EngineTest : public testing::Test {
   }
 
   std::string dir_;
+  std::string entrypoint_ = "handler.handle";
   int log_ = -1;
   base::SystemClock clock_;
   EngineOptions options_;
@@ -192,6 +193,149 @@ def handle(event):
   EXPECT_EQ(closed.result_json, R"("closed")");
   EXPECT_THAT(closed.log_tail, ElementsAre("still"));
   EXPECT_EQ(Call("9", R"("again")").result_json, R"("again")");
+}
+
+// What the text of a head may not break: half surrogate pairs, which clients can send too.
+TEST_F(EngineTest, TextThatIsNoTextIsShownAndBreaksNothing) {
+  for (const bool node : {false, true}) {
+    engine_.reset();
+    if (node) {
+      Node(
+          "export const handle = (event) => {\n  console.log('log', event.u);\n  if (event.raise) "
+          "throw new Error('unknown ' + event.u);\n  if (event.back) return [event.u];\n};\n");
+    } else {
+      Python(
+          "def handle(event):\n  print('log', event['u'])\n  if 'raise' in event: raise "
+          "ValueError('unknown ' + event['u'])\n  if 'back' in event: return [event['u']]\n");
+    }
+    const std::string name = node ? "node " : "python ";
+    const Outcome printed = Call(name + "1", R"({"u":"\ud83d"})");
+    EXPECT_EQ(Reason(printed), "OK");
+    ASSERT_EQ(printed.log_tail.size(), 1u);
+    EXPECT_THAT(printed.log_tail[0], testing::StartsWith("log "));
+    const Outcome raised = Call(name + "2", R"({"u":"\ud83d","raise":1})");
+    ASSERT_EQ(Reason(raised), "HandlerError");
+    EXPECT_THAT(raised.error->message, HasSubstr("Error: unknown "));
+    const Outcome back = Call(name + "3", R"({"u":"\ud83d","back":1})");
+    ASSERT_EQ(Reason(back), "HandlerError");
+    EXPECT_THAT(back.error->message, HasSubstr("half a surrogate pair at result[0]"));
+  }
+}
+
+TEST_F(EngineTest, ALongLineBecomesSeveralWholeOnes) {
+  for (const bool node : {false, true}) {
+    engine_.reset();
+    node ? Node(
+               "export const handle = (e) => { process.stdout.write('日'.repeat(15000) + "
+               "'é'.repeat(15000) + 'END'); };\n")
+         : Python("def handle(e): print('日' * 15000 + 'é' * 15000, end='END')\n");
+    EXPECT_EQ(Reason(Call(node ? "node" : "python", "1")), "OK");
+    size_t three = 0, two = 0;
+    const std::string log = Log();
+    for (size_t at = 0; (at = log.find("日", at)) != std::string::npos; at += 3) ++three;
+    for (size_t at = 0; (at = log.find("é", at)) != std::string::npos; at += 2) ++two;
+    EXPECT_EQ(three, node ? 30000u : 15000u);
+    EXPECT_EQ(two, node ? 30000u : 15000u);
+    EXPECT_THAT(log, HasSubstr("END\"}"));
+    EXPECT_THAT(log, testing::Not(HasSubstr("\xef\xbf\xbd")));
+  }
+}
+
+TEST_F(EngineTest, ErrorsAreDescribedWhateverTheCodeHasOrRaises) {
+  fs::create_directories(dir_ + "/code");
+  for (const char* file : {"traceback.py", "linecache.py", "datetime.py", "logging.py"})
+    std::ofstream(dir_ + "/code/" + file) << "mine = 1\n";
+  Python(R"(
+import asyncio, os, sys, logging
+class Odd(Exception):
+    __cause__ = property(lambda self: 1 / 0)
+async def fails(): raise KeyError("real cause")
+async def group():
+    async with asyncio.TaskGroup() as tasks: tasks.create_task(fails())
+def handle(event, context):
+    context.logger.info("until %s", context.deadline.year)
+    if event == "plain": raise ValueError("boom")
+    if event == "syntax": raise SyntaxError("bad", (b"file", 1, 1, 5))
+    if event == "odd": raise Odd("x")
+    if event == "group": asyncio.run(group())
+    return logging.mine
+)");
+  const Outcome plain = Call("1", R"("plain")");
+  EXPECT_EQ(plain.error->message, "ValueError: boom");
+  EXPECT_EQ(plain.error->source.line, 10);
+  EXPECT_EQ(Call("2", R"("syntax")").error->message, "SyntaxError: bad");
+  EXPECT_THAT(Call("3", R"("odd")").error->message, HasSubstr("cannot be shown"));
+  const Outcome group = Call("4", R"("group")");
+  EXPECT_THAT(group.error->message, HasSubstr("the first is KeyError: 'real cause'"));
+  EXPECT_THAT(group.trace, Contains("KeyError: 'real cause'"));
+  EXPECT_EQ(Call("5", "1").result_json, "1");
+}
+
+TEST_F(EngineTest, AChildThatComesOutOfTheHandlerEndsThere) {
+  Python(R"(
+import os, sys
+def handle(event):
+    child = os.fork()
+    if child == 0:
+        if event == "exit": sys.exit(3)
+        if event == "raise": raise KeyError("in the child")
+        return "child"
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+)");
+  EXPECT_EQ(Call("1", R"("exit")").result_json, "3");
+  EXPECT_EQ(Call("2", R"("return")").result_json, "0");
+  EXPECT_EQ(Call("3", R"("raise")").result_json, "1");
+  UntilLog("in the child");
+  EXPECT_THAT(Log(), HasSubstr("KeyError: 'in the child'"));
+}
+
+TEST_F(EngineTest, ALineThatAChildLeavesOpenIsTheCallsOwn) {
+  Python("import subprocess\ndef handle(event): subprocess.run(['printf', event])\n");
+  EXPECT_THAT(Call("1", R"("secret ")").log_tail, ElementsAre("secret "));
+  EXPECT_THAT(Call("2", R"("line\n")").log_tail, ElementsAre("line"));
+}
+
+// Whichever call its threads were started in.
+TEST_F(EngineTest, WhatAPoolPrintsBelongsToTheCallThatAskedForIt) {
+  options_.concurrency = 4;
+  Python(R"(
+import time
+from concurrent.futures import ThreadPoolExecutor
+pool = ThreadPoolExecutor(2)
+def work(event):
+    time.sleep(0.2)
+    print("work of", event)
+def handle(event): pool.submit(work, event).result()
+)");
+  for (int i = 0; i < 4; ++i) Send(std::to_string(i), std::to_string(i));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_THAT(answers_.Get(std::to_string(i)).log_tail,
+                ElementsAre("work of " + std::to_string(i)));
+  }
+}
+
+TEST_F(EngineTest, ATaskThatIsLeftBehindDoesNotEndItsLoop) {
+  options_.concurrency = 2;
+  Python(R"(
+import asyncio, sys
+async def ends(): sys.exit(4)
+async def handle(event):
+    if event == "leave": asyncio.get_running_loop().create_task(ends())
+    await asyncio.sleep(0.3)
+    return event
+)");
+  EXPECT_EQ(Call("1", R"("leave")").result_json, R"("leave")");
+  EXPECT_EQ(Call("2", "2").result_json, "2");
+  EXPECT_THAT(Log(), HasSubstr("a background task ended with SystemExit"));
+}
+
+TEST_F(EngineTest, AHandlersFolderMayHaveTheNameOfAModule) {
+  fs::create_directories(dir_ + "/code/http");
+  std::ofstream(dir_ + "/code/http/handler.py")
+      << "import http.client\ndef handle(e): return http.client.__name__\n";
+  entrypoint_ = "http/handler.handle";
+  Python("");
+  EXPECT_EQ(Call("1", "1").result_json, R"("http.client")");
 }
 
 TEST_F(EngineTest, NodeSurvivesStrayErrors) {
@@ -260,11 +404,11 @@ export const handle = async (event) => make[event]();
 }
 
 TEST_F(EngineTest, ATimeoutIsAnsweredInTimeAndTheReplicaGoesOn) {
-  options_.timeout = milliseconds(300);
+  options_.timeout = milliseconds(3000);  // the next call's runs while it waits
   Python("import time\ndef handle(event):\n  if event == 'slow': time.sleep(60)\n  return event\n");
   const auto begin = clock_.Steady();
   EXPECT_EQ(Reason(Call("1", R"("slow")")), "Timeout");
-  EXPECT_LT(clock_.Steady() - begin, milliseconds(900));
+  EXPECT_LT(clock_.Steady() - begin, milliseconds(3600));
   EXPECT_EQ(Call("2", R"("next")").result_json, R"("next")")
       << "waits for the new worker instead of failing";
   EXPECT_THAT(Log(), HasSubstr("the process is replaced"));
@@ -382,7 +526,7 @@ TEST_F(EngineTest, CallsThatWaitForAProcessThatIsNotReplacedInTimeAreSentElsewhe
       "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return "
       "event\n");
   std::stop_source gone;
-  Send("stuck", "60", gone.get_token());
+  engine_->Submit({"stuck", "job", "60", gone.get_token(), answers_.For("stuck"), true});
   Send("long", "2");
   UntilLog("begin 60");
   gone.request_stop();
@@ -390,6 +534,104 @@ TEST_F(EngineTest, CallsThatWaitForAProcessThatIsNotReplacedInTimeAreSentElsewhe
   EXPECT_EQ(Reason(Call("next", "1")), "Draining");
   EXPECT_EQ(Reason(answers_.Get("long")), "OK");
   EXPECT_EQ(Reason(Call("after", "0.01")), "OK");
+}
+
+constexpr const char* kSleepInC =
+    "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return "
+    "event\n";
+
+TEST_F(EngineTest, OtherCallsOfAProcessThatIsReplacedHaveSomeTimeAndNoMore) {
+  options_.concurrency = 2;
+  options_.cancel_wait = milliseconds(100);
+  options_.others_wait = milliseconds(300);
+  Python(kSleepInC);
+  std::stop_source gone;
+  engine_->Submit({"stuck", "job", "60", gone.get_token(), answers_.For("stuck"), true});
+  Send("long", "9");
+  UntilLog("begin 60");
+  UntilLog("begin 9");
+  const auto begin = clock_.Steady();
+  gone.request_stop();
+  EXPECT_EQ(Reason(answers_.Get("long")), "ReplicaDied");
+  EXPECT_LT(clock_.Steady() - begin, seconds(5));
+  EXPECT_EQ(Reason(answers_.Get("stuck")), "Timeout");
+  EXPECT_THAT(Log(), HasSubstr("1 other calls of the process did not end within 300 ms"));
+  EXPECT_EQ(Reason(Call("after", "0.01")), "OK");
+}
+
+// Clients go away all the time: one that does must not close the process to others.
+TEST_F(EngineTest, ACallWhoseCallerHasGoneOnlyKeepsItsPlaceWhileItHangs) {
+  options_.concurrency = 3;
+  options_.cancel_wait = milliseconds(50);
+  for (const bool node : {false, true}) {
+    engine_.reset();
+    if (node) {
+      Node(
+          "export const handle = async (event) => {\n  console.log('begin', event);\n  await new "
+          "Promise((r) => setTimeout(r, event * 1000));\n  return event;\n};\n");
+    } else {
+      Python(kSleepInC);
+    }
+    const std::string name = node ? "node " : "python ";
+    const size_t before = Log().size();
+    std::stop_source gone;
+    Send(name + "hangs", "60", gone.get_token());
+    Send(name + "long", "3");
+    UntilLog(name + R"(hangs","m":"begin)");
+    UntilLog(name + R"(long","m":"begin)");
+    gone.request_stop();
+    EXPECT_EQ(Reason(answers_.Get(name + "hangs")), "Timeout");
+    std::this_thread::sleep_for(milliseconds(200));  // it is found stuck meanwhile
+    EXPECT_EQ(Reason(Call(name + "next", "0.01")), "OK");
+    EXPECT_FALSE(answers_.Has(name + "long"));
+    EXPECT_THAT(Log().substr(before), testing::Not(HasSubstr("the process is replaced")));
+    EXPECT_EQ(Reason(answers_.Get(name + "long")), "OK");
+  }
+}
+
+TEST_F(EngineTest, ACallThatBlocksItsProcessAndWhoseCallerHasGoneClosesItToOthers) {
+  options_.concurrency = 3;
+  options_.cancel_wait = milliseconds(50);
+  options_.replace_wait = milliseconds(200);
+  for (const bool node : {false, true}) {
+    engine_.reset();
+    if (node) {
+      Node(
+          "export const handle = async (event) => {\n  console.log('begin', event);\n  if (event "
+          "=== 'other') await new Promise(() => {});\n  for (const end = Date.now() + 9000; "
+          "Date.now() < end;);\n};\n");
+    } else {
+      Python(
+          "import asyncio, time\nasync def handle(event):\n  print('begin', event)\n  if event == "
+          "'other': await asyncio.sleep(60)\n  time.sleep(9)\n");
+    }
+    const std::string name = node ? "node " : "python ";
+    std::stop_source gone;
+    Send(name + "other", R"("other")");
+    UntilLog(name + R"(other","m":"begin)");
+    Send(name + "blocks", R"("blocks")", gone.get_token());
+    UntilLog(name + R"(blocks","m":"begin)");
+    gone.request_stop();
+    EXPECT_EQ(Reason(Call(name + "next", "1")), "Draining");
+  }
+}
+
+// asyncio ends a task that has not begun before its first line.
+TEST_F(EngineTest, AnAsyncCallThatIsCancelledBeforeItBeginsGivesItsPlaceBack) {
+  options_.concurrency = 2;
+  options_.slot_wait = seconds(2);
+  Python(
+      "import asyncio, time\nasync def handle(event):\n  print('begin', event)\n  if event == "
+      "'long':\n    time.sleep(.7)\n    await asyncio.sleep(8)\n  return event\n");
+  std::stop_source gone;
+  Send("long", R"("long")");
+  UntilLog("begin long");
+  Send("early", R"("early")", gone.get_token());
+  gone.request_stop();
+  EXPECT_EQ(Reason(answers_.Get("early")), "Timeout");
+  EXPECT_EQ(Call("next", "1").result_json, "1");
+  EXPECT_FALSE(answers_.Has("long"));
+  EXPECT_THAT(Log(), testing::Not(HasSubstr("begin early")));
 }
 
 TEST_F(EngineTest, ANewProcessThatHangsWhileItLoadsEndsTheReplica) {
@@ -519,6 +761,33 @@ TEST_F(EngineTest, NodeTellsWhereASyntaxErrorIs) {
   EXPECT_EQ(engine_->health().failure->source.line, 2);
 }
 
+TEST_F(EngineTest, NodeTellsWhereAModuleLacksAnExportAndOfAnAwaitThatNeverSettles) {
+  fs::create_directories(dir_ + "/code");
+  std::ofstream(dir_ + "/code/b.mjs") << "export const a = 1;\n";
+  Node("export const x = 1;\nimport { nope } from './b.mjs';\nexport const handle = () => 1;\n");
+  ASSERT_EQ(engine_->health().phase, Phase::kStartFailed);
+  EXPECT_EQ(engine_->health().failure->source.file, "handler.mjs");
+  EXPECT_EQ(engine_->health().failure->source.line, 2);
+  engine_.reset();
+  Node("await new Promise(() => {});\nexport const handle = () => 1;\n");
+  ASSERT_EQ(engine_->health().phase, Phase::kStartFailed);
+  EXPECT_THAT(engine_->health().failure->message,
+              HasSubstr("an await at the top of the code never settles"));
+}
+
+// As the gateway counts it: the handler must be able to keep its deadline.
+TEST_F(EngineTest, TheTimeOfACallThatWaitsForItsProcessRuns) {
+  options_.timeout = milliseconds(3000);
+  Python(
+      "import time\ndef handle(event, context):\n  print('begin')\n  if event == 'block': "
+      "time.sleep(60)\n  return context.remaining_ms()\n");
+  std::stop_source gone;
+  Send("block", R"("block")", gone.get_token());
+  UntilLog("begin");
+  gone.request_stop();
+  EXPECT_LT(std::stoi(Call("next", "1").result_json), 3000 - 450);  // cancel_wait is 500
+}
+
 TEST_F(EngineTest, ADrainEndsRunningCallsAndRefusesNewOnes) {
   Python(
       "import time\ndef handle(event):\n  print('begin')\n  time.sleep(event)\n  return event\n");
@@ -577,6 +846,16 @@ TEST_F(EngineTest, LargeEventsAndResultsPass) {
   Node("export const handle = (event) => event.repeat(2);\n");
   EXPECT_THAT(Call("2", event).error->message, HasSubstr("at most 8388608"));
   EXPECT_EQ(Call("3", "\"ab\"").result_json, "\"abab\"");
+}
+
+// The worker would end itself, and the calls of others with it.
+TEST_F(EngineTest, AnEventThatIsLargerThanAFrameIsRefused) {
+  Python("import os\ndef handle(event): return os.getpid()\n");
+  const std::string before = Call("1", "1").result_json;
+  const Outcome refused = Call("2", "\"" + std::string(32 << 20, 'x') + "\"");
+  EXPECT_EQ(Reason(refused), "TooLarge");
+  EXPECT_THAT(refused.error->message, HasSubstr("at most 33554432 are allowed"));
+  EXPECT_EQ(Call("3", "1").result_json, before);
 }
 
 }  // namespace

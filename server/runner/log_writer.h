@@ -36,17 +36,19 @@ class LogWriter {
   std::string pending_;
 };
 
-/// Cuts a byte stream into lines of at most kMaxLine bytes.
+/// Cuts a byte stream into lines of at most kMaxLine bytes, not within a character of UTF-8.
 class LineSplitter {
  public:
   template <class OnLine>
   void Feed(std::string_view bytes, OnLine&& on_line) {
     for (const char c : bytes) {
-      if (c != '\n') partial_ += c;
-      if (c == '\n' || partial_.size() >= kMaxLine) {
+      const auto byte = static_cast<unsigned char>(c);
+      const size_t length = byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+      if (c == '\n' || partial_.size() + length > kMaxLine) {
         on_line(std::string_view(partial_));
         partial_.clear();
       }
+      if (c != '\n') partial_ += c;
     }
   }
   template <class OnLine>

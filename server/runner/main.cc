@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "client/base/clock.h"
 #include "client/base/log.h"
@@ -137,24 +138,31 @@ int SignalFd() {
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/// Until the engine has ended: turns signals and the end of standard input into a drain.
-void Supervise(Engine& engine, int signals, bool drain_on_eof) {
+/// Until the engine has ended: turns signals and the end of standard input into a drain. Returns
+/// when the first of them came; nullopt: the engine ended by itself.
+std::optional<base::SteadyPoint> Supervise(Engine& engine, int signals, bool drain_on_eof,
+                                           const base::Clock& clock) {
+  std::optional<base::SteadyPoint> since;
+  const auto drain = [&] {
+    if (!since) since = clock.Steady();
+    engine.Drain();
+  };
   for (bool watch_input = drain_on_eof;;) {
     pollfd fds[3] = {
         {engine.ended_fd(), POLLIN, 0}, {signals, POLLIN, 0}, {watch_input ? 0 : -1, POLLIN, 0}};
     if (poll(fds, 3, -1) < 0) continue;
-    if (fds[0].revents != 0) return;
+    if (fds[0].revents != 0) return since;
     if (fds[1].revents != 0) {
       signalfd_siginfo info;
       while (read(signals, &info, sizeof info) > 0) {
       }
-      engine.Drain();
+      drain();
     }
     if (fds[2].revents != 0) {
       char ignored[64];
       if (read(0, ignored, sizeof ignored) <= 0) {
         watch_input = false;
-        engine.Drain();
+        drain();
       }
     }
   }
@@ -205,10 +213,18 @@ int Run(const Flags& flags) {
   server_options.max_connections = 4096;
   // The gateway keeps its connections for as long as it likes.
   server_options.idle_timeout = std::chrono::hours(1);
+  // How slow a client may be is the gateway's to judge.
+  server_options.body_timeout = std::chrono::minutes(2);
   auto server = http::Server::Start(server_options, MakeRouter(engine, clock), {io, log, metrics});
   if (!server) return Fail(server.error());
-  Supervise(engine, signals, flags.drain_on_eof);
-  (*server)->Stop(std::chrono::seconds(2));  // answers that are on their way
+  const auto since = Supervise(engine, signals, flags.drain_on_eof, clock);
+  // Answers that are on their way, to slow clients too: they have what the calls left of the grace.
+  std::chrono::milliseconds wait = std::chrono::seconds(2);
+  if (since) {
+    const auto left = options.grace - (clock.Steady() - *since);
+    wait = std::max(wait, std::chrono::duration_cast<std::chrono::milliseconds>(left));
+  }
+  (*server)->Stop(wait);
   io.Stop();
   return engine.exit_code();
 }

@@ -1,5 +1,6 @@
 #include "server/runner/worker_link.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -29,18 +30,29 @@ void WorkerLink::AddTo(std::vector<pollfd>& fds, bool reading) const {
   }
 }
 
-void WorkerLink::Send(std::string_view head, std::string_view payload) {
-  out_ += EncodeFrame(head, payload);
+base::Status WorkerLink::Send(std::string_view head, std::string_view payload) {
+  if (const size_t size = head.size() + payload.size(); size > kMaxFrame) {
+    return base::Err(base::Code::kTooLarge,
+                     fmt::format("the event and its context have {} bytes, at most {} are allowed",
+                                 size, kMaxFrame),
+                     "", "TooLarge");
+  }
+  out_.push_back(EncodeFrame(head, payload));
   Write();
+  return base::Ok();
 }
 
 void WorkerLink::Write() {
   while (open_ && !out_.empty()) {
-    const ssize_t n = send(process_->frames(), out_.data(), std::min<size_t>(out_.size(), 1 << 20),
+    const auto rest = std::string_view(out_.front()).substr(sent_);
+    const ssize_t n = send(process_->frames(), rest.data(), std::min<size_t>(rest.size(), 1 << 20),
                            MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return;  // full, or the worker ends: its exit tells
-    out_.erase(0, static_cast<size_t>(n));
+    sent_ += static_cast<size_t>(n);
+    if (static_cast<size_t>(n) < rest.size()) continue;
+    out_.pop_front();
+    sent_ = 0;
   }
 }
 
@@ -51,6 +63,12 @@ void WorkerLink::Read() {
 
 void WorkerLink::ReadPipes() {
   for (auto& pipe : pipes_) ReadPipe(pipe, 256 * 1024);
+}
+
+void WorkerLink::EndLines() {
+  for (auto& pipe : pipes_) {
+    pipe.lines.End([&](std::string_view line) { events_.on_line(pipe.stream, line); });
+  }
 }
 
 void WorkerLink::ReadRest() {

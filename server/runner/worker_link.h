@@ -4,6 +4,7 @@
 
 #include <poll.h>
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,14 +34,17 @@ class WorkerLink {
   /// Adds what to wait for: the worker's end, room for what is to be sent, and, while `reading`,
   /// what it sends.
   void AddTo(std::vector<pollfd>& fds, bool reading) const;
-  /// `head` is one JSON object. What does not fit now is sent by later calls of Write().
-  void Send(std::string_view head, std::string_view payload);
+  /// `head` is one JSON object. What does not fit now is sent by later calls of Write(). Error:
+  /// kTooLarge, a frame above kMaxFrame: nothing of it is sent.
+  base::Status Send(std::string_view head, std::string_view payload);
   void Write();
   /// Some of what is there, frames first: little per turn, so that a worker that floods us does not
   /// stop the clocks of the calls.
   void Read();
   /// Of the pipes alone, most of what is there.
   void ReadPipes();
+  /// What the pipes hold of a line that has not ended is a line.
+  void EndLines();
   /// All that an ended worker has left.
   void ReadRest();
 
@@ -67,7 +71,8 @@ class WorkerLink {
   std::unique_ptr<WorkerProcess> process_;
   Events events_;
   FrameReader reader_;
-  std::string out_;
+  std::deque<std::string> out_;  // frames
+  size_t sent_ = 0;              // of the first one
   Pipe pipes_[2];
   bool open_ = true;
   std::string broken_;

@@ -8,6 +8,7 @@ import net from 'node:net';
 import path from 'node:path';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createRequire } from 'node:module';
+import { StringDecoder } from 'node:string_decoder';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { types } from 'node:util';
 
@@ -27,11 +28,17 @@ let stopping = false;
 
 // ---------------------------------------------------------------------------------------------------------------- frames
 
+// The code may do to JSON what it likes.
+const { stringify: toText, parse: fromText } = JSON;
+
+// Half a surrogate pair would pass here as an escape, and the runner would refuse the head.
+const wellFormed = (_, value) => (typeof value === 'string' ? value.toWellFormed() : value);
+
 const nap = new Int32Array(new SharedArrayBuffer(4));
 
 // Synchronous: a line that was printed must be out before the process can end, and lines keep their order before the result.
 function send(head, payload = Buffer.alloc(0)) {
-  const text = Buffer.from(JSON.stringify(head));
+  const text = Buffer.from(toText(head, wellFormed));
   const lengths = Buffer.alloc(8);
   lengths.writeUInt32BE(text.length, 0);
   lengths.writeUInt32BE(payload.length, 4);
@@ -65,7 +72,7 @@ function listen() {
       if (size > MAX_FRAME + 8) reallyExit(1);
       if (have < size) return;
       const data = whole();
-      const head = JSON.parse(data.toString('utf8', 8, 8 + headSize));
+      const head = fromText(data.toString('utf8', 8, 8 + headSize));
       const payload = data.toString('utf8', 8 + headSize, size);
       parts = data.length > size ? [data.subarray(size)] : [];
       have -= size;
@@ -99,20 +106,37 @@ function current() {
 const partial = { stdout: new Map(), stderr: new Map() };
 
 function sendLine(stream, id, line) {
-  send({ type: 'log', id, stream, line: line.slice(0, MAX_LINE) });
+  for (const piece of line.length <= MAX_LINE / 4 ? [line] : cut(line)) send({ type: 'log', id, stream, line: piece });
+}
+
+// A line in pieces of at most MAX_LINE bytes, cut between characters.
+function cut(line) {
+  const data = Buffer.from(line);
+  const pieces = [];
+  let begin = 0;
+  while (data.length - begin > MAX_LINE) {
+    let end = begin + MAX_LINE;
+    while ((data[end] & 0xc0) === 0x80) end--;
+    pieces.push(data.toString('utf8', begin, end));
+    begin = end;
+  }
+  pieces.push(data.toString('utf8', begin));
+  return pieces;
 }
 
 function capture(stream) {
   const target = process[stream];
+  const decoder = new StringDecoder('utf8'); // a character may come in pieces
   target.write = (chunk, encoding, done) => {
     const text =
-      typeof chunk === 'string' ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString('utf8');
+      typeof chunk === 'string' ? chunk : decoder.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
     const id = current()?.id ?? 0;
     const lines = ((partial[stream].get(id) ?? '') + text).split('\n');
     let rest = lines.pop();
-    while (rest.length > MAX_LINE) {
-      lines.push(rest.slice(0, MAX_LINE));
-      rest = rest.slice(MAX_LINE);
+    if (rest.length > MAX_LINE) {
+      const pieces = cut(rest);
+      rest = pieces.pop();
+      lines.push(...pieces);
     }
     if (rest) partial[stream].set(id, rest);
     else partial[stream].delete(id);
@@ -173,36 +197,47 @@ function own(place) {
 }
 
 function describe(error) {
+  try {
+    return describeWell(error);
+  } catch { // getters and toString of the code run in there
+    return { type: '', message: 'the handler threw what cannot be shown', file: '', line: 0, trace: [] };
+  }
+}
+
+function describeWell(error) {
   if (!(error instanceof Error)) {
     let text;
     try {
-      text = typeof error === 'string' ? error : JSON.stringify(error);
+      text = typeof error === 'string' ? error : toText(error) ?? String(error);
     } catch {
       text = String(error);
     }
-    return { type: 'Thrown', message: `the handler threw a ${typeof error} that is no Error: ${text}`.slice(0, MAX_LINE), file: '', line: 0, trace: [] };
+    const kind = error === null || error === undefined ? 'what is' : `a ${typeof error} that is`;
+    return { type: 'Thrown', message: `the handler threw ${kind} no Error: ${text}`.slice(0, MAX_LINE), file: '', line: 0, trace: [] };
   }
   const type = String(error.name || error.constructor?.name || 'Error');
   const importer = /imported from (\S+)/.exec(error.message);
   const missing = error.code === 'MODULE_NOT_FOUND' || error.code === 'ERR_MODULE_NOT_FOUND';
   const text = String(error.message).replaceAll(codeDir + path.sep, '').slice(0, MAX_LINE);
-  const message = missing ? text.split('\n')[0] : text; // then comes Node's list of who required whom
+  const first = error instanceof AggregateError && error.errors?.[0] instanceof Error ? error.errors[0] : undefined;
+  const tail = first ? `; the first is ${first.name}: ${first.message}` : '';
+  const message = (missing ? text.split('\n')[0] : text) + tail; // then comes Node's list of who required whom
   if (error instanceof ContractError) return { type, message, file: error.file, line: error.line, trace: [] };
   const found = { file: (importer && own(importer[1])) || '', line: 0 };
   const trace = [`${type}: ${message.split('\n')[0]}`];
   let e = error;
-  for (let depth = 0; e instanceof Error && depth < 5; depth++, e = e.cause) {
+  for (let depth = 0; e instanceof Error && depth < 5; depth++, e = e.cause ?? (depth === 1 ? first : undefined)) {
     if (depth > 0) trace.push(`caused by ${e.name}: ${String(e.message).split('\n')[0]}`);
     for (const line of String(e.stack).split('\n')) {
       // Of code made by eval: where the eval stands.
       const made = /eval at .*?\(((?:file:\/\/)?\/[^()]*):(\d+):(\d+)\)/.exec(line);
       // "/var/task/a.js:3" alone on the first line: where a syntax error lies; else "    at f (place:line:column)".
-      const match = made ? [line, '', ...made.slice(1)] : /^\s*at (?:(.*) \()?(.*?):(\d+):(\d+)\)?$/.exec(line) ?? (/^(\/.*):(\d+)$/.exec(line) || null);
+      const match = made ? [line, '', ...made.slice(1)] : /^\s*at (?:(.*) \()?(.*?):(\d+):(\d+)\)?$/.exec(line) ?? (/^((?:file:\/\/)?\/.*):(\d+)$/.exec(line) || null);
       if (!match) continue;
       const [place, number, name] = match.length === 5 ? [match[2].replace(/^async /, ''), match[3], match[1]] : [match[1], match[2], ''];
       const file = own(place);
       if (file === undefined) continue;
-      if (depth === 0 && !found.line) {
+      if (!found.line) {
         found.file = file;
         found.line = Number(number);
       }
@@ -251,7 +286,7 @@ function begin(head, payload) {
   calls.set(call.id, call);
   storage.run(call, async () => {
     try {
-      const event = JSON.parse(payload);
+      const event = fromText(payload);
       const context = new Context(head.context ?? {}, call.abort.signal, call);
       succeed(call, toJson(await handler(event, context)));
     } catch (error) {
@@ -285,7 +320,7 @@ function toJson(value) {
   if (problem) throw new BadResult(problem);
   let text;
   try {
-    text = JSON.stringify(value);
+    text = toText(value);
   } catch (error) {
     throw new BadResult(`the handler's result is no JSON: ${error.message.split('\n')[0]}`);
   }
@@ -319,6 +354,9 @@ function findBad(value) {
     if (depth > 200) return `the handler's result is nested too deep or holds itself, at ${place.slice(0, 80)}…`;
     if (typeof item === 'number' && !Number.isFinite(item)) {
       return `the handler's result holds ${item} at ${place}; JSON has no such number`;
+    }
+    if (typeof item === 'string' && !item.isWellFormed()) {
+      return `the handler's result holds half a surrogate pair at ${place}; that is no valid text, cut it between characters`;
     }
     if (typeof item === 'function' || typeof item === 'symbol' || typeof item === 'bigint') {
       const hint = typeof item === 'bigint' ? '; use Number() or String()' : '';
@@ -430,9 +468,16 @@ async function start() {
   capture('stderr');
   process.on('unhandledRejection', (error) => stray('unhandled rejection', error));
   process.on('uncaughtException', (error) => stray('uncaught exception', error));
+  let loading = true;
+  process.once('exit', () => {
+    if (!loading) return;
+    const message = `entrypoint "${entrypoint}": an await at the top of the code never settles`;
+    send({ type: 'init_error', error: { type: 'EntrypointError', message, file: handlerFile, line: 0, trace: [] } });
+  });
   try {
     handler = await load();
   } catch (error) {
+    loading = false;
     const described = describe(error);
     if (error instanceof ExitCalled) described.message = described.message.replace('the handler', `${entrypoint}: the code`) + ' while it was loaded';
     if (error?.code === 'MODULE_NOT_FOUND' || error?.code === 'ERR_MODULE_NOT_FOUND') {
@@ -443,6 +488,7 @@ async function start() {
     send({ type: 'init_error', error: described });
     reallyExit(1);
   }
+  loading = false;
   finishLines(0);
   listen();
   send({ type: 'ready' });

@@ -5,6 +5,7 @@ Nothing but the standard library, and little of it before the first call: a cold
 """
 
 import builtins
+import codecs
 import contextvars
 import io
 import json
@@ -22,6 +23,7 @@ MAX_LINE = 16 * 1024
 MAX_TRACE = 100
 
 PID = os.getpid()
+to_text, from_text = json.dumps, json.loads  # whatever the code does to the module
 CURRENT = contextvars.ContextVar("sless_call", default=None)
 
 
@@ -37,12 +39,13 @@ class Channel:
 
         self.fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100)
         os.close(fd)
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a finalizer or a signal handler of the code may print in the middle of a send
 
     def send(self, head, payload=b""):
         if os.getpid() != PID:
             return  # a forked child must not speak for its parent
-        text = json.dumps(head).encode()
+        # As UTF-8, half surrogate pairs replaced: as escapes they would pass here, and the runner would refuse the head.
+        text = to_text(head, ensure_ascii=False).encode("utf-8", "replace")
         data = memoryview(struct.pack(">II", len(text), len(payload)) + text + payload)
         with self.lock:
             while data:
@@ -60,7 +63,7 @@ class Channel:
         payload = self._read(payload_size)
         if head is None or payload is None:
             return None
-        return json.loads(head), payload
+        return from_text(head), payload
 
     def _read(self, size):
         parts = bytearray()
@@ -83,7 +86,7 @@ class LogStream(io.TextIOBase):
 
     def __init__(self, worker, name, fd):
         self._worker, self._name, self._fd = worker, name, fd
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # as the channel's
         self._partial = {}
         self.buffer = ByteStream(self)
 
@@ -93,15 +96,16 @@ class LogStream(io.TextIOBase):
         if os.getpid() != PID:  # a forked child: the pipe is drained as well, without the call's id
             os.write(self._fd, text.encode("utf-8", "replace"))
             return len(text)
-        call = self._worker.calling()
-        key = call.id if call else 0
         with self._lock:
+            # Asked under the lock: nobody would look for what came after finish().
+            call = self._worker.calling()
+            key = call.id if call else 0
             whole = self._partial.pop(key, "") + text
             lines = whole.split("\n")
             rest = lines.pop()
-            while len(rest) > MAX_LINE:
-                lines.append(rest[:MAX_LINE])
-                rest = rest[MAX_LINE:]
+            if len(rest) > MAX_LINE:
+                *more, rest = cut(rest)
+                lines += more
             if rest:
                 self._partial[key] = rest
         for line in lines:
@@ -116,9 +120,8 @@ class LogStream(io.TextIOBase):
             self._send(key, rest)
 
     def _send(self, key, line):
-        self._worker.channel.send(
-            {"type": "log", "id": key, "stream": self._name, "line": line[:MAX_LINE].encode("utf-8", "replace").decode()}
-        )
+        for piece in [line] if len(line) <= MAX_LINE // 4 else cut(line):
+            self._worker.channel.send({"type": "log", "id": key, "stream": self._name, "line": piece})
 
     def writable(self):
         return True
@@ -139,18 +142,31 @@ class LogStream(io.TextIOBase):
         pass
 
 
+def cut(line):
+    """A line in pieces of at most MAX_LINE bytes, cut between characters."""
+    data, pieces, begin = line.encode("utf-8", "replace"), [], 0
+    while len(data) - begin > MAX_LINE:
+        end = begin + MAX_LINE
+        while data[end] & 0xC0 == 0x80:
+            end -= 1
+        pieces.append(data[begin:end].decode())
+        begin = end
+    return pieces + [data[begin:].decode()]
+
+
 class ByteStream(io.RawIOBase):
     """sys.stdout.buffer."""
 
     def __init__(self, text):
         self._text = text
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a character may come in pieces
 
     def writable(self):
         return True
 
     def write(self, data):
         data = bytes(data)
-        self._text.write(data.decode("utf-8", "replace"))
+        self._text.write(self._decoder.decode(data))
         return len(data)
 
     def fileno(self):
@@ -158,6 +174,28 @@ class ByteStream(io.RawIOBase):
 
     def close(self):
         pass
+
+
+# ---------------------------------------------------------------------------------------------------- the standard library
+
+KEPT = {}
+
+
+def standard(name):
+    """A module of the standard library that is imported when it is needed."""
+    return KEPT.get(name) or __import__(name)
+
+
+def keep_standard(code_dir, deps_dir):
+    """Where files of the function have names of the standard library's modules, the code finds its own, but we find ours."""
+    names = {entry.partition(".")[0] for folder in (code_dir, deps_dir) if os.path.isdir(folder) for entry in os.listdir(folder)}
+    shadowed = names & sys.stdlib_module_names - set(sys.modules)
+    if shadowed:
+        for name in ("asyncio", "ctypes", "datetime", "inspect", "linecache", "logging", "traceback", "types"):
+            KEPT[name] = __import__(name)
+        for name in list(sys.modules):
+            if name.partition(".")[0] in shadowed - {"asyncio"}:  # which looks itself up as it works
+                del sys.modules[name]
 
 
 # ---------------------------------------------------------------------------------------------------------------- errors
@@ -183,13 +221,20 @@ class BadResult(ContractError):
     """The handler returned what JSON cannot hold. Its place is the handler's."""
 
 
-def describe(error, code_dir):
+def describe(error, code_dir, depth=0):
     """An exception as the contract's error object. Only frames of the function's own files are shown."""
-    import linecache
-    import traceback
+    try:
+        return describe_well(error, code_dir, depth)
+    except Exception as trouble:  # user code runs in there: properties, __str__, metaclasses
+        kind = type(trouble).__name__
+        return {"type": "", "message": f"the handler raised an exception that cannot be shown ({kind})", "file": "", "line": 0, "trace": []}
+
+
+def describe_well(error, code_dir, depth):
+    linecache, traceback = standard("linecache"), standard("traceback")
 
     def relative(name):
-        if name and name.startswith(code_dir + os.sep):
+        if isinstance(name, str) and name.startswith(code_dir + os.sep):
             return name[len(code_dir) + 1 :]
         return None
 
@@ -221,7 +266,7 @@ def describe(error, code_dir):
             if isinstance(e, SyntaxError) and relative(e.filename) is not None:
                 file, line = relative(e.filename), e.lineno or 0
                 trace.append(f'  File "{file}", line {line}')
-                if e.text:
+                if isinstance(e.text, str):
                     trace.append("    " + e.text.strip())
             elif isinstance(e, ContractError):
                 file, line = e.file, e.line
@@ -229,12 +274,18 @@ def describe(error, code_dir):
                 file, line = frames[-1][0], frames[-1][1]
         if not isinstance(e, ContractError):
             trace.append(f"{type(e).__name__}: {message_of(e)}"[:MAX_LINE])
+            notes = getattr(e, "__notes__", None)
+            trace += [str(note)[:MAX_LINE] for note in notes[:10]] if isinstance(notes, list) else []
+        if isinstance(e, BaseExceptionGroup) and depth < 3:
+            for inner in e.exceptions[:5]:
+                trace.append("One of them:")
+                trace += describe(inner, code_dir, depth + 1)["trace"][-20:]
     return {
         "type": type(error).__name__,
         "message": message_of(error)[:MAX_LINE],
         "file": file,
         "line": line,
-        "trace": clean(trace[-MAX_TRACE:]),
+        "trace": trace[-MAX_TRACE:],
     }
 
 
@@ -246,13 +297,13 @@ def message_of(error):
     if isinstance(error, SyntaxError):
         return str(error.msg)
     try:
-        return str(error)
+        text = str(error)
+        if isinstance(error, BaseExceptionGroup):
+            first = error.exceptions[0]
+            text += f"; the first is {type(first).__name__}: {message_of(first)}"
+        return text
     except BaseException:  # a __str__ of user code that raises
         return "(its text cannot be shown)"
-
-
-def clean(lines):
-    return [line.encode("utf-8", "replace").decode() for line in lines]
 
 
 # ------------------------------------------------------------------------------------------------------------------ JSON
@@ -261,7 +312,7 @@ def clean(lines):
 def to_json(value):
     """The JSON text of a handler's result; BadResult says what is in the way and where."""
     try:
-        text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+        text = to_text(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:
         raise BadResult(find_bad(value) or f"the handler's result is no JSON: {error}") from None
     if len(text) > MAX_RESULT:
@@ -327,16 +378,14 @@ class Context:
     @property
     def deadline(self):
         """The deadline as an aware datetime, UTC."""
-        from datetime import datetime, timezone
-
-        return datetime.fromtimestamp(self.deadline_ms / 1000, timezone.utc)
+        datetime = standard("datetime")
+        return datetime.datetime.fromtimestamp(self.deadline_ms / 1000, datetime.timezone.utc)
 
     @property
     def logger(self):
         """A logging.Logger whose lines go to the function's log, from INFO on."""
         if self._logger is None:
-            import logging
-
+            logging = standard("logging")
             logger = logging.getLogger("sless.function")
             if not logger.handlers:
                 handler = logging.StreamHandler(sys.stderr)
@@ -358,6 +407,7 @@ class Call:
         self.payload = payload
         self.thread = None  # ident of the thread that runs a sync handler, while it runs
         self.task = None
+        self.begun = False  # its task
         self.cancelled = False
         self.done = False
         self.lock = threading.Lock()
@@ -413,6 +463,7 @@ class Worker:
             self.channel.send({"type": "init_error", "error": described})
             os._exit(1)
         self.out.finish(0), self.err.finish(0)
+        follow_pools(self)
         if is_async(handler):
             self.run_loop(handler)
         else:
@@ -429,10 +480,13 @@ class Worker:
             raise EntrypointError(f'entrypoint {self.entrypoint!r}: want "file.function"')
         if not os.path.isfile(path):
             raise EntrypointError(f"entrypoint {self.entrypoint!r}: there is no file {file}.py in the code")
+        import importlib
+        import importlib.util
+        import site
+
+        keep_standard(self.code_dir, self.deps_dir)
         sys.path[:0] = [p for p in (self.code_dir, self.deps_dir) if p]
         if self.deps_dir:
-            import site
-
             known = sys.path[:]
             site.addsitedir(self.deps_dir)  # for .pth files of packages
             sys.path[:] = known + [p for p in sys.path if p not in known]
@@ -440,22 +494,20 @@ class Worker:
         sys.argv = [path]
         sys.dont_write_bytecode = True
 
-        import importlib
-        import importlib.util
-
         module_name = file.replace("/", ".")
-        if "/" in file:
+        folder = file.partition("/")[0]
+        hidden = folder in sys.modules or not os.path.isfile(os.path.join(self.code_dir, folder, "__init__.py"))
+        if "/" in file and not (folder in sys.stdlib_module_names and hidden):
             module = importlib.import_module(module_name)
         else:
-            # By path: a handler file may have the name of a module of the standard library that is loaded already.
+            # By path: a handler's file or folder may have the name of a module of the standard library, which comes first.
             spec = importlib.util.spec_from_file_location(module_name, path)
             module = importlib.util.module_from_spec(spec)
             sys.modules[module_name] = module
             spec.loader.exec_module(module)
         handler = getattr(module, name, None)
         if handler is None:
-            import types
-
+            types = standard("types")
             names = [n for n, v in vars(module).items() if isinstance(v, types.FunctionType) and not n.startswith("_")]
             found = f"; it has {', '.join(sorted(names)[:10])}" if names else "; it has no functions"
             raise EntrypointError(f"entrypoint {self.entrypoint!r}: {file}.py has no function {name!r}{found}", file + ".py")
@@ -473,7 +525,7 @@ class Worker:
     def run_threads(self, handler):
         for i in range(1, self.concurrency):
             threading.Thread(target=self.work, args=(handler,), name=f"sless-{i}", daemon=True).start()
-        threading.Thread(target=self.read_frames, args=(self.enqueue, self.cancel_thread), name="sless-frames", daemon=True).start()
+        threading.Thread(target=self.read_frames, args=(self.enqueue, self.cancel_thread, self.pong), name="sless-frames", daemon=True).start()
         self.channel.send({"type": "ready"})
         self.work(handler)  # the main thread takes calls too: with concurrency 1 handlers may use signals
 
@@ -503,17 +555,17 @@ class Worker:
                     raise CallCancelled()
                 call.thread = threading.get_ident()
             try:
-                event = json.loads(call.payload)
+                event = from_text(call.payload)
                 call.payload = None
                 value = handler(event, call.context)
                 if hasattr(value, "__await__"):  # a plain function that returned a coroutine
-                    import asyncio
-
-                    value = asyncio.run(awaited(value))
+                    value = standard("asyncio").run(awaited(value))
                 value = to_json(value)
             finally:
                 with call.lock:
                     call.thread = None
+                    if call.cancelled:
+                        self.raise_in_thread(threading.get_ident(), None)  # what is still to come would break our answer
             self.succeed(call, value)
         except BaseException as error:
             self.fail(call, error)
@@ -524,15 +576,18 @@ class Worker:
         with call.lock:
             call.cancelled = True
             if call.thread is not None:
-                import ctypes
-
+                ctypes = standard("ctypes")
                 # Takes effect at the thread's next Python instruction; a blocking call in C goes on (the runner then kills us).
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(call.thread), ctypes.py_object(CallCancelled))
+                self.raise_in_thread(call.thread, ctypes.py_object(CallCancelled))
+
+    def raise_in_thread(self, ident, exception):
+        ctypes = standard("ctypes")
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), exception)
 
     # ------------------------------------------------------------------------------------------------------------- async
 
     def run_loop(self, handler):
-        import asyncio
+        asyncio = standard("asyncio")
 
         async def serve():
             self.loop = asyncio.get_running_loop()
@@ -541,6 +596,8 @@ class Worker:
                 args=(
                     lambda call: self.loop.call_soon_threadsafe(self.start_task, handler, call),
                     lambda call: self.loop.call_soon_threadsafe(self.cancel_task, call),
+                    # By the loop, after the task that was cancelled before: it tells whether the loop turns.
+                    lambda number: self.loop.call_soon_threadsafe(self.loop.call_soon, self.pong, number),
                 ),
                 name="sless-frames",
                 daemon=True,
@@ -549,11 +606,15 @@ class Worker:
             self.channel.send({"type": "ready"})
             await asyncio.Event().wait()
 
-        try:
-            asyncio.run(serve())
-        except (SystemExit, KeyboardInterrupt):
-            # asyncio lets these out of a task and ends its loop. Tasks are gone; a worker without its loop is useless.
-            os._exit(1)
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        serving = loop.create_task(serve())
+        while True:
+            try:
+                loop.run_until_complete(serving)
+            except (SystemExit, KeyboardInterrupt) as error:
+                # asyncio lets these out of a task that the code has left behind, and stops its loop.
+                print(f"a background task ended with {type(error).__name__}", file=sys.stderr)
 
     def start_task(self, handler, call):
         token = CURRENT.set(call)
@@ -564,26 +625,32 @@ class Worker:
 
     async def run_task(self, handler, call):
         try:
-            event = json.loads(call.payload)
+            call.begun = True
+            if call.cancelled:
+                raise CallCancelled()
+            event = from_text(call.payload)
             call.payload = None
             value = to_json(await handler(event, call.context))
             self.succeed(call, value)
         except BaseException as error:
-            import asyncio
-
+            asyncio = standard("asyncio")
             self.fail(call, CallCancelled() if isinstance(error, asyncio.CancelledError) and call.cancelled else error)
 
     def cancel_task(self, call):
         call.cancelled = True
-        if call.task is not None:
+        if call.begun:  # one that has not would be ended before its first line, and nobody would answer
             call.task.cancel()
 
     # --------------------------------------------------------------------------------------------------------------- end
 
     def succeed(self, call, value):
+        if os.getpid() != PID:
+            os._exit(0)  # a child that the handler forked, which came out of it too
         self.end(call, {"type": "result", "id": call.id}, value)
 
     def fail(self, call, error):
+        if os.getpid() != PID:
+            end_child(error)
         if isinstance(error, BadResult):
             error.file, error.line = self.place
         self.end(call, {"type": "error", "id": call.id, "error": describe(error, self.code_dir)})
@@ -598,12 +665,18 @@ class Worker:
             self.out.finish(call.id)
             self.err.finish(call.id)
             self.channel.send(head, payload)
+        except Exception:
+            # The code has broken what we answer by: nothing else would ever be answered either.
+            os._exit(1)
         finally:
             with self.calls_lock:
                 self.answering -= 1
         self.exit_if_done()
 
-    def read_frames(self, begin, cancel):
+    def pong(self, number):
+        self.channel.send({"type": "pong", "id": number})
+
+    def read_frames(self, begin, cancel, pong):
         while True:
             frame = self.channel.receive()
             if frame is None:
@@ -621,7 +694,7 @@ class Worker:
                 if call is not None:
                     cancel(call)
             elif kind == "ping":
-                self.channel.send({"type": "pong", "id": head.get("id")})
+                pong(head.get("id"))
             elif kind == "stop":
                 # No further call comes. What still runs may be cancelled yet, so we go on reading; the last one ends us.
                 with self.calls_lock:
@@ -633,6 +706,19 @@ class Worker:
             done = self.stopping and not self.calls and not self.answering
         if done:
             os._exit(0)
+
+
+def end_child(error):
+    """Ends a forked child of the handler as Python would have, where it came out of the handler with an exception."""
+    code = error.code if isinstance(error, SystemExit) else 1
+    try:
+        if not isinstance(error, SystemExit):
+            standard("traceback").print_exception(error)
+        elif not isinstance(code, (int, type(None))):
+            print(code, file=sys.stderr)
+            code = 1
+    finally:
+        os._exit((code or 0) & 0xFF)
 
 
 async def awaited(value):
@@ -655,8 +741,7 @@ def with_two_arguments(handler, entrypoint, file):
             most = max(most, 2)
         required_keywords = code.co_kwonlyargcount - len(handler.__kwdefaults__ or ())
     else:
-        import inspect
-
+        inspect = standard("inspect")
         try:
             parameters = inspect.signature(handler).parameters.values()
         except (TypeError, ValueError):
@@ -689,10 +774,35 @@ def follow_threads(worker):
     start = threading.Thread.start
 
     def start_with_call(self):
-        self._sless_call = worker.calling()
+        pool = sys.modules.get("concurrent.futures.thread")
+        if pool is not None and getattr(self, "_target", None) is pool._worker:
+            follow_pools(worker)
+            self._sless_call = None  # it works for any call
+        else:
+            self._sless_call = worker.calling()
         return start(self)
 
     threading.Thread.start = start_with_call
+
+
+def follow_pools(worker):
+    """What a pool does belongs to the call that asked for it, whichever call the thread was started in."""
+    pool = sys.modules.get("concurrent.futures.thread")
+    if pool is None or hasattr(pool, "_sless_submit"):
+        return
+    pool._sless_submit = submit = pool.ThreadPoolExecutor.submit
+
+    def run(call, fn, args, kwargs):
+        token = CURRENT.set(call)
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            CURRENT.reset(token)
+
+    def submit_with_call(self, fn, /, *args, **kwargs):
+        return submit(self, run, worker.calling(), fn, args, kwargs)
+
+    pool.ThreadPoolExecutor.submit = submit_with_call
 
 
 if __name__ == "__main__":
