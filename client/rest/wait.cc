@@ -102,7 +102,7 @@ Result<T> ReadObject(const std::string& body) {
 template <class T>
 Result<T> WaitReady(const Caller& caller, const Name& name, int64_t generation, const Call& call) {
   Poller poller(caller, call);
-  std::string phase = "not seen yet";
+  std::string phase;
   const auto path = fmt::format("{}?wait=ready&generation={}", PathOf<T>(name), generation);
   do {
     const auto body = poller.Poll(path);
@@ -113,8 +113,9 @@ Result<T> WaitReady(const Caller& caller, const Name& name, int64_t generation, 
     if (object.status.observed_generation >= generation && IsFinal(object)) return object;
     phase = object.status.phase;
   } while (poller.Rest() && poller.TimeLeft());
-  return caller.TimeIsUp(call, fmt::format("waiting for {} {}/{} to be ready; its phase is {}",
-                                           KindOf<T>(), name.ns, name.name, phase));
+  if (!phase.empty()) phase = "; its phase is " + phase;
+  return caller.TimeIsUp(call, fmt::format("waiting for {} {}/{} to be ready{}", KindOf<T>(),
+                                           name.ns, name.name, phase));
 }
 
 template <class T>

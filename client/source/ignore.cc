@@ -1,11 +1,36 @@
 #include "client/source/ignore.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
 
 #include "client/base/strings.h"
 
 namespace sless::source {
 namespace {
+
+/// Is `c` one of the characters that [:name:] stands for? ASCII alone, as the paths are bytes here.
+bool InNamed(std::string_view name, unsigned char c) {
+  using Test = int (*)(int);
+  static constexpr std::array<std::pair<std::string_view, Test>, 12> kNamed{{
+      {"alnum", std::isalnum},
+      {"alpha", std::isalpha},
+      {"blank", std::isblank},
+      {"cntrl", std::iscntrl},
+      {"digit", std::isdigit},
+      {"graph", std::isgraph},
+      {"lower", std::islower},
+      {"print", std::isprint},
+      {"punct", std::ispunct},
+      {"space", std::isspace},
+      {"upper", std::isupper},
+      {"xdigit", std::isxdigit},
+  }};
+  const auto* const one = std::find_if(kNamed.begin(), kNamed.end(),
+                                       [&](const auto& named) { return named.first == name; });
+  return one != kNamed.end() && c < 0x80 && one->second(c) != 0;
+}
 
 /// Matches `c` against the class that starts after '['. `end` is set behind the ']'; false in
 /// `closed` if there is none.
@@ -16,6 +41,15 @@ bool ClassMatches(std::string_view pattern, size_t& at, char c, bool& closed) {
   bool found = false;
   const size_t first = i;
   for (; i < pattern.size() && (pattern[i] != ']' || i == first); ++i) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (pattern.substr(i).starts_with("[:")) {
+      const size_t end = pattern.find(":]", i + 2);
+      if (end != std::string_view::npos) {
+        found = found || InNamed(pattern.substr(i + 2, end - i - 2), byte);
+        i = end + 1;
+        continue;
+      }
+    }
     if (pattern[i] == '\\' && i + 1 < pattern.size()) ++i;
     const auto low = static_cast<unsigned char>(pattern[i]);
     auto high = low;
@@ -24,7 +58,6 @@ bool ClassMatches(std::string_view pattern, size_t& at, char c, bool& closed) {
       if (pattern[i] == '\\' && i + 1 < pattern.size()) ++i;
       high = static_cast<unsigned char>(pattern[i]);
     }
-    const auto byte = static_cast<unsigned char>(c);
     found = found || (byte >= low && byte <= high);
   }
   closed = i < pattern.size();
@@ -41,8 +74,8 @@ bool OneMatches(std::string_view pattern, size_t& at, char c, uint64_t& steps) {
     bool closed = false;
     const bool matches = ClassMatches(pattern, next, c, closed);
     steps += next - at;
-    if (closed) return at = next, matches;
-    return ++at, c == '[';
+    at = next;
+    return closed && matches;  // one that is not closed matches nothing, as in git
   }
   if (pattern[at] == '\\' && at + 1 < pattern.size()) ++at;
   return pattern[at++] == c;
@@ -79,6 +112,7 @@ IgnoreRules::IgnoreRules(std::string_view text, uint64_t max_steps) : max_steps_
   AddLine("node_modules");
   rules_.back().needs_lock = true;
   const size_t defaults = rules_.size();
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // some editors begin a file with it
   for (const auto& line : base::Split(text, '\n')) {
     AddLine(line);
     too_many_ = rules_.size() > defaults + kMaxIgnoreRules;

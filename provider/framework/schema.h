@@ -12,7 +12,7 @@
 //                                      32768)}}},
 //              {"http", SingleNested({{"path", String(), {.optional = true}}}), {.optional =
 //              true}}},
-//          .blocks = {TimeoutsBlock({"create"})}}
+//          .blocks = {TimeoutsBlock({{"create", "30m"}})}}
 
 #include <cstdint>
 #include <functional>

@@ -25,7 +25,7 @@ Schema Good() {
            {"any", Dynamic(), {.optional = true}},
            {"http", SingleNested({{"path", String(), {.optional = true}}}), {.optional = true}},
            {"rules", SetNested({{"port", Int64(), {.required = true}}}), {.optional = true}}},
-      .blocks = {TimeoutsBlock({"create", "delete"})}};
+      .blocks = {TimeoutsBlock({{"create", "30m"}, {"delete", ""}})}};
 }
 
 TEST(Schema, ImpliedType) {

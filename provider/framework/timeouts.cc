@@ -89,15 +89,16 @@ Validator Duration() {
                     });
 }
 
-Block TimeoutsBlock(std::vector<std::string> operations) {
+Block TimeoutsBlock(std::vector<Timeout> timeouts) {
   Block block;
   block.name = "timeouts";
   block.nesting = Nesting::kSingle;
   block.description = "How long an operation may take, as a duration such as `90s` or `1h30m`.";
-  for (auto& operation : operations) {
+  for (auto& [operation, default_text] : timeouts) {
     AttributeOptions options;
     options.optional = true;
     options.description = fmt::format("How long {} may take.", operation);
+    if (!default_text.empty()) options.description += fmt::format(" Default: {}.", default_text);
     options.validators = {Duration()};
     block.attributes.push_back({std::move(operation), String(), std::move(options)});
   }

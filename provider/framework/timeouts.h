@@ -3,6 +3,7 @@
 // The `timeouts` block as users of other providers know it.
 
 #include <chrono>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,8 +17,13 @@ namespace sless::framework {
 base::Result<std::chrono::nanoseconds> ParseDuration(std::string_view text);
 /// The value must be a duration above zero.
 Validator Duration();
-/// `timeouts { create = "30m" }` with these operations ("create", "read", "update", "delete").
-Block TimeoutsBlock(std::vector<std::string> operations);
+struct Timeout {
+  std::string operation;     ///< "create", "read", "update" or "delete"
+  std::string default_text;  ///< for the docs: how long it may take where it is not set; "" leaves
+                             ///< it out
+};
+/// `timeouts { create = "30m" }` with these operations.
+Block TimeoutsBlock(std::vector<Timeout> timeouts);
 /// The timeout of `operation` in a value that has that block, `fallback` where it is not set (or
 /// not readable, which validation has refused).
 std::chrono::nanoseconds TimeoutOf(const cty::Value& value, std::string_view operation,

@@ -65,30 +65,23 @@ base::Result<std::unique_ptr<Listener>> Listener::Open(Endpoint endpoint) {
   };
   Address address;
   if (!Fill(endpoint, address)) return failed("no address of a socket");
-  const int stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  const int fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  // From here on the object closes both.
-  std::unique_ptr<Listener> listener(new Listener(std::move(endpoint), fd, stop_fd));
-  endpoint = listener->endpoint_;
+  base::Fd stop_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  base::Fd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   // No SO_REUSEPORT: two providers must never share a port.
-  if (stop_fd < 0 || fd < 0 || bind(fd, address.get(), address.size) != 0 ||
-      listen(fd, SOMAXCONN) != 0) {
-    return failed(std::strerror(errno));
+  if (!stop_fd || !fd || bind(fd.get(), address.get(), address.size) != 0 ||
+      listen(fd.get(), SOMAXCONN) != 0) {
+    return failed(base::ErrnoText());
   }
   if (endpoint.network == Endpoint::Network::kTcp) {
-    if (getsockname(fd, address.get(), &address.size) != 0) return failed(std::strerror(errno));
+    if (getsockname(fd.get(), address.get(), &address.size) != 0) return failed(base::ErrnoText());
     const auto& bound = reinterpret_cast<const sockaddr_in&>(address.storage);
-    listener->endpoint_.address = fmt::format("{}:{}", kLoopback, ntohs(bound.sin_port));
+    endpoint.address = fmt::format("{}:{}", kLoopback, ntohs(bound.sin_port));
   }
-  return listener;
+  return std::unique_ptr<Listener>(
+      new Listener(std::move(endpoint), std::move(fd), std::move(stop_fd)));
 }
 
-Listener::~Listener() {
-  Stop();
-  for (const int fd : {fd_, stop_fd_}) {
-    if (fd >= 0) close(fd);
-  }
-}
+Listener::~Listener() { Stop(); }
 
 void Listener::Start(Take take) {
   thread_ = std::thread([this, take = std::move(take)] { Run(take); });
@@ -98,16 +91,16 @@ void Listener::Stop() {
   if (!thread_.joinable()) return;
   const uint64_t one = 1;
   // Fails only where the counter is full, and then the thread ends already.
-  [[maybe_unused]] const ssize_t n = write(stop_fd_, &one, sizeof one);
+  [[maybe_unused]] const ssize_t n = write(stop_fd_.get(), &one, sizeof one);
   thread_.join();
 }
 
 void Listener::Run(const Take& take) {
-  std::array<pollfd, 2> fds{{{fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}}};
+  std::array<pollfd, 2> fds{{{fd_.get(), POLLIN, 0}, {stop_fd_.get(), POLLIN, 0}}};
   while (true) {
     if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
     if (fds[1].revents != 0) return;
-    const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int fd = accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) {
       const int yes = 1;
       if (endpoint_.network == Endpoint::Network::kTcp)

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "client/base/fd.h"
 #include "client/base/result.h"
 #include "provider/plugin/handshake.h"
 
@@ -33,13 +34,13 @@ class Listener {
   void Stop();
 
  private:
-  Listener(Endpoint endpoint, int fd, int stop_fd)
-      : endpoint_(std::move(endpoint)), fd_(fd), stop_fd_(stop_fd) {}
+  Listener(Endpoint endpoint, base::Fd fd, base::Fd stop_fd)
+      : endpoint_(std::move(endpoint)), fd_(std::move(fd)), stop_fd_(std::move(stop_fd)) {}
   void Run(const Take& take);
 
   Endpoint endpoint_;
-  const int fd_;
-  const int stop_fd_;
+  const base::Fd fd_;
+  const base::Fd stop_fd_;
   std::thread thread_;
 };
 

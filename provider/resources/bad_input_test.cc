@@ -1,4 +1,5 @@
-// Wrong configurations, each with the attribute and the words that the user is shown.
+// Wrong configurations, each with the attribute and the words that the user is shown. Some of them
+// pass through a real terraform in tests/acceptance/test_invalid.py.
 
 #include <gtest/gtest.h>
 
@@ -174,7 +175,7 @@ const Case kCases[] = {
     {"DirMissing", kF, Code(R"("source_dir":"absent")"), "source_dir", "absent"},
     {"DirIsFile", kF, Code(R"("source_dir":"src/handler.py")"), "source_dir", "handler.py"},
     {"DirEmptyText", kF, Code(R"("source_dir":"")"), "source_dir", "must not be empty"},
-    {"DirWithoutFiles", kF, Code(R"("source_dir":"nothing")"), "source_dir", ""},
+    {"DirWithoutFiles", kF, Code(R"("source_dir":"nothing")"), "source_dir", "holds no file"},
     {"DirLinkOut", kF, Code(R"("source_dir":"link")"), "source_dir", "handler.py"},
     {"ZipMissing", kF, Code(R"("source_zip":"absent.zip")"), "source_zip", "absent.zip"},
     {"ZipIsText", kF, Code(R"("source_zip":"text.zip")"), "source_zip", "zip"},
@@ -184,7 +185,8 @@ const Case kCases[] = {
     {"MemoryLow", kF, Function(R"("memory_mb":16)"), "memory_mb", "between 32 and 32768"},
     {"MemoryHigh", kF, Function(R"("memory_mb":40000)"), "memory_mb", "between 32 and 32768"},
     {"MemoryFraction", kF, Function(R"("memory_mb":256.5)"), "memory_mb", "256.5"},
-    {"MemoryHuge", kF, Function(R"("memory_mb":18446744073709551616)"), "memory_mb", ""},
+    {"MemoryHuge", kF, Function(R"("memory_mb":18446744073709551616)"), "memory_mb",
+     "fits into 64 bits"},
     {"TimeoutZero", kF, Function(R"("timeout_sec":0)"), "timeout_sec", "between 1 and 3600"},
     {"TimeoutNegative", kF, Function(R"("timeout_sec":-1)"), "timeout_sec", "got: -1"},
     {"ConcurrencyZero", kF, Function(R"("concurrency":0)"), "concurrency", "between 1 and 1000"},
@@ -261,7 +263,7 @@ const Case kCases[] = {
     {"ZoneUnknown", kT, Cron(R"("schedule":"@daily","timezone":"Europe/Berln")"), "cron.timezone",
      "Europe/Berlin"},
     {"ZonePath", kT, Cron(R"("schedule":"@daily","timezone":"../../etc/passwd")"), "cron.timezone",
-     ""},
+     "is not an IANA time zone name"},
     {"PayloadNoJson", kT, Cron(R"("schedule":"@daily","payload":"{a:1}")"), "cron.payload", "JSON"},
     {"OverlapUnknown", kT, Cron(R"("schedule":"@daily","overlap":"kill")"), "cron.overlap",
      "\"skip\", \"queue\", \"allow\""},

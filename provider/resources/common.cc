@@ -27,6 +27,13 @@ framework::Validator DnsLabel() {
       [](const std::string& text) { return base::DnsLabelProblem(text); });
 }
 
+// Which create wrote the object last; none: no create of a provider.
+std::optional<std::string> OwnerIn(const api::Metadata& metadata) {
+  const auto owner = metadata.annotations.find(std::string(api::kOwnerAnnotation));
+  if (owner == metadata.annotations.end()) return std::nullopt;
+  return owner->second;
+}
+
 std::string Sentence(std::string text) {
   if (!text.empty() && std::string_view(".!?").find(text.back()) == std::string_view::npos)
     text += '.';
@@ -58,9 +65,16 @@ Attribute WordAttribute(std::string name, const api::Doc& doc, std::string defau
 }
 
 framework::Validator TextUpTo(size_t max_bytes) {
-  return framework::StringRule(
-      fmt::format("value must have at most {} bytes", max_bytes),
-      [max_bytes](const std::string& text) { return api::TextProblem(text, max_bytes); });
+  // The text is not shown: it helps nobody, and it may come from a variable that is sensitive,
+  // which no provider is told.
+  return {fmt::format("value must have at most {} bytes", max_bytes),
+          [max_bytes](const framework::ValidateContext& context, framework::Diagnostics& out) {
+            if (context.value.kind() != Value::Kind::kString) return;
+            const std::string rule = api::TextProblem(context.value.AsString(), max_bytes);
+            if (rule.empty()) return;
+            out.AddError(context.path, "Invalid Attribute Value",
+                         fmt::format("Attribute {} {}.", context.path.ToString(), rule));
+          }};
 }
 
 std::vector<Attribute> IdentityAttributes(const std::string& kind) {
@@ -186,8 +200,7 @@ bool Pause(std::chrono::milliseconds time, const rest::Call& call, const base::C
 }
 
 void KeepOwner(framework::PrivateData& data, const api::Metadata& metadata) {
-  const auto owner = metadata.annotations.find(std::string(api::kOwnerAnnotation));
-  if (owner != metadata.annotations.end()) data.Set(std::string(kOwnerKey), owner->second);
+  if (const auto owner = OwnerIn(metadata)) data.Set(std::string(kOwnerKey), *owner);
 }
 
 void KeepOwnerIfNone(framework::PrivateData& data, const api::Metadata& metadata) {
@@ -198,13 +211,8 @@ void KeepOwnerIfNone(framework::PrivateData& data, const api::Metadata& metadata
 
 bool IsStillOurs(const std::string& what, const api::Metadata& written, const api::Metadata& now,
                  framework::Diagnostics& diagnostics) {
-  const std::string key(api::kOwnerAnnotation);
-  const auto ours = written.annotations.find(key);
-  const auto theirs = now.annotations.find(key);
-  if (ours == written.annotations.end() ||
-      (theirs != now.annotations.end() && theirs->second == ours->second)) {
-    return true;
-  }
+  const auto ours = OwnerIn(written);
+  if (!ours || OwnerIn(now) == ours) return true;
   diagnostics.AddError(
       cty::Path("name"), "Created twice",
       fmt::format("The {} was taken over by another create while this one ran. One name can have "
@@ -216,8 +224,8 @@ bool IsStillOurs(const std::string& what, const api::Metadata& written, const ap
 
 bool IsOwned(const std::string& owner, const api::Metadata& metadata, const std::string& what,
              framework::Diagnostics& diagnostics) {
-  const auto now = metadata.annotations.find(std::string(api::kOwnerAnnotation));
-  if (now == metadata.annotations.end() || now->second == owner) return true;
+  const auto now = OwnerIn(metadata);
+  if (!now || *now == owner) return true;
   AddNotDeleted(what, diagnostics);
   return false;
 }

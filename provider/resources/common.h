@@ -64,16 +64,21 @@ base::Error FailureError(const std::optional<api::Failure>& failure, std::string
 /// Waits a moment; false where the call was stopped or its deadline passed meanwhile.
 bool Pause(std::chrono::milliseconds time, const rest::Call& call, const base::Clock& clock);
 
-/// Reads, changes and replaces an object, again where somebody else wrote in between. Drops the
-/// mark of an interrupted create.
-template <class T>
-base::Result<T> Replace(Objects<T>& objects, const rest::Name& name, const typename T::Spec& spec,
+/// Reads, changes (`edit` is given the object) and replaces an object, again where somebody else
+/// wrote in between. Drops the mark of an interrupted create.
+template <class T, class Edit>
+base::Result<T> Replace(Objects<T>& objects, const rest::Name& name, const Edit& edit,
                         const rest::Call& call) {
   for (int attempt = 1;; ++attempt) {
-    ASSIGN_OR_RETURN(auto object, objects.Get(name, call));
-    object.spec = spec;
-    object.metadata.annotations.erase(std::string(api::kCreatingAnnotation));
-    auto written = objects.Put(object, rest::PutMode::kReplace, call);
+    auto object = objects.Get(name, call);
+    if (!object && object.error().code == base::Code::kNotFound) {
+      object.error().message +=
+          "\n\nIt was deleted since the plan was made. Plan and apply again to have it made anew.";
+    }
+    if (!object) return object;
+    edit(*object);
+    object->metadata.annotations.erase(std::string(api::kCreatingAnnotation));
+    auto written = objects.Put(*object, rest::PutMode::kReplace, call);
     if (written || written.error().code != base::Code::kAborted || attempt == 5) return written;
   }
 }
@@ -150,7 +155,7 @@ base::Status Remove(Objects<T>& objects, std::string_view kind, const rest::Name
     if (asked) return objects.WaitGone(*there, call);
     if (asked.error().code == base::Code::kNotFound) return base::Ok();
     // Its status may have been written meanwhile, or a create took it over: look again.
-    if (asked.error().code != base::Code::kAborted || attempt == 20) return asked;
+    if (asked.error().code != base::Code::kAborted || attempt == 100) return asked;
   }
 }
 

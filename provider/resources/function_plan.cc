@@ -26,11 +26,20 @@ void PlanSource(const Value& config, Value& plan, framework::Diagnostics& diagno
   plan = plan.With("source_hash", loaded ? Value::String(loaded->hash) : Value::Unknown());
 }
 
+// To the server null and empty are one: a change from one to the other moves nothing there.
+Value WithoutNulls(Value function) {
+  if (function.Get("environment").IsNull())
+    function = function.With("environment", Value::StringMap({}));
+  if (function.Get("code_hash").IsNull()) function = function.With("code_hash", Value::String(""));
+  return function;
+}
+
 void PlanUpdate(const Value& prior, Value& plan) {
-  CopyAttributes(prior, {"id", "invoke_url", "phase", "revision", "last_built_at"}, plan);
-  const bool code = Differs(prior, plan, {"source_hash", "code_hash", "runtime"});
+  CopyAttributes(prior, {"invoke_url", "phase", "revision", "last_built_at"}, plan);
+  const Value before = WithoutNulls(prior), after = WithoutNulls(plan);
+  const bool code = Differs(before, after, {"source_hash", "code_hash", "runtime"});
   const bool revision =
-      code || Differs(prior, plan,
+      code || Differs(before, after,
                       {"entrypoint", "environment", "memory_mb", "timeout_sec", "concurrency"});
   // A function that is not ready is brought there by the apply, with whatever revision that takes.
   const bool settled = TextAt(prior, "phase") == "Ready";

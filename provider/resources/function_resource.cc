@@ -154,6 +154,7 @@ void FunctionResource::Create(const framework::ChangeRequest& request,
   wanted.metadata.ns = change.name.ns;
   wanted.metadata.name = change.name.name;
   wanted.spec = change.spec;
+  KeepEmpty(request.plan, wanted.metadata);
   auto written = backend->Functions().Create(wanted, change.call);
   // Taken over from an interrupted create, which had failed: try again.
   if (written && HasFailedAlready(*written))
@@ -200,7 +201,11 @@ void FunctionResource::Update(const framework::ChangeRequest& request,
   if ((other_kind || Differs(request.prior, request.plan, {"source_hash"})) && !SendCode(change))
     return;
 
-  auto written = Replace(backend->Functions(), change.name, change.spec, change.call);
+  const auto edit = [&](api::Function& function) {
+    function.spec = change.spec;
+    KeepEmpty(request.plan, function.metadata);
+  };
+  auto written = Replace(backend->Functions(), change.name, edit, change.call);
   if (written && HasFailedAlready(*written))
     written = backend->RetryFunction(change.name, change.call);
   if (!written) {

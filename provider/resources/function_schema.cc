@@ -18,6 +18,9 @@ using framework::Attribute;
 
 namespace {
 
+// DefaultTimeout of function_resource.cc in words.
+constexpr const char* kChangeTime = "`build_timeout_sec` and a minute more, at least `2m`";
+
 api::Doc Doc(std::string_view field) { return DocOf<api::FunctionSpec>(field); }
 
 framework::Validator NotEmpty() {
@@ -53,15 +56,19 @@ std::vector<Attribute> CodeAttributes() {
                         {Path("source_zip"), Path("source_code")}),
       SourceAttributeOf(
           "source_zip", api::kMaxSourcePathBytes,
-          "Zip file with the code. Only its content counts, not how or when it was packed.", {}),
+          "Zip file with the code, in place of `source_dir`. Only its content counts, not how or "
+          "when it was packed.",
+          {}),
       SourceAttributeOf("source_code", api::kMaxInlineCodeBytes,
-                        "Text of a function that is one file, named after `entrypoint`.", {}),
+                        "Text of a function that is one file, named after `entrypoint`, in place "
+                        "of `source_dir`.",
+                        {}),
       {"code_hash",
        framework::String(),
        {.optional = true,
-        .description = "Any text; a change of it deploys anew even where the code is the same. Not "
-                       "needed: `source_hash` sees each change of "
-                       "the code.",
+        .description = "Any text, such as a hash or a date; a change of it deploys anew although "
+                       "the code is the same. Changes of the code are seen without it, by "
+                       "`source_hash`.",
         .validators = {TextUpTo(api::kMaxCodeHashBytes)}}},
   };
 }
@@ -72,7 +79,10 @@ std::vector<Attribute> ConfigurationAttributes() {
       {"environment",
        framework::MapOf(Type::String()),
        {.optional = true,
-        .description = "Environment variables, at most 128 KiB in all.",
+        .description =
+            "Environment variables, at most 128 KiB in all. As with any argument, the values stand "
+            "in the plan, the state and the server's database; a value from a variable that is "
+            "marked `sensitive` is not shown in the plan.",
         .validators = {framework::SizeAtMost(api::kMaxVariables),
                        framework::EachKey(
                            framework::StringRule("letters, digits and `_`, no digit first; names "
@@ -97,13 +107,14 @@ std::vector<Attribute> ConfigurationAttributes() {
       {"replicas",
        framework::Int64(),
        {.optional = true,
-        .description = "Fixed count of replicas; 0 switches the function off. Conflicts with "
-                       "min_replicas and max_replicas, but for their defaults.",
+        .description = "Fixed count of replicas; 0 switches the function off. Cannot be set "
+                       "together with a `min_replicas` or `max_replicas` other than its default.",
         .validators = {framework::Between(Doc("replicas").min, Doc("replicas").max)}}},
       IntAttribute(
           "min_replicas", Doc("minReplicas"), defaults.min_replicas,
           "Least replicas; 0 lets an idle function cost nothing, at the price of a cold start."),
-      IntAttribute("max_replicas", Doc("maxReplicas"), defaults.max_replicas, "Most replicas."),
+      IntAttribute("max_replicas", Doc("maxReplicas"), defaults.max_replicas,
+                   "Most replicas; not below `min_replicas`."),
       IntAttribute("idle_timeout_sec", Doc("idleTimeoutSec"), defaults.idle_timeout_sec,
                    "A replica above the least stops after so many seconds without a request."),
       IntAttribute("build_timeout_sec", Doc("buildTimeoutSec"), defaults.build_timeout_sec,
@@ -207,7 +218,8 @@ framework::Schema FunctionResource::Schema() const {
                       ComputedAttributes()}) {
     schema.attributes.insert(schema.attributes.end(), part.begin(), part.end());
   }
-  schema.blocks = {framework::TimeoutsBlock({"create", "update", "delete"})};
+  schema.blocks = {framework::TimeoutsBlock(
+      {{"create", kChangeTime}, {"update", kChangeTime}, {"delete", "`2m`"}})};
   return schema;
 }
 

@@ -1,5 +1,8 @@
 #include "provider/resources/function_state.h"
 
+#include <array>
+
+#include "client/base/strings.h"
 #include "provider/resources/function_source.h"
 #include "provider/resources/values.h"
 
@@ -7,6 +10,18 @@ namespace sless::resources {
 
 using cty::Path;
 using cty::Value;
+
+namespace {
+
+// An annotation: which of the attributes that may be null or empty are empty in the configuration.
+// The spec does not tell one from the other, and an import must find what is written there.
+constexpr std::string_view kEmptyAnnotation = "sless.dev/empty";
+constexpr std::array kMayBeEmpty{"code_hash", "environment", "labels"};
+
+// Import sets name and namespace only; the runtime is required.
+bool IsImported(const Value& state) { return state.Get("runtime").IsNull(); }
+
+}  // namespace
 
 api::FunctionSpec FunctionSpecOf(const Value& plan) {
   api::FunctionSpec spec;
@@ -28,7 +43,32 @@ api::FunctionSpec FunctionSpecOf(const Value& plan) {
   return spec;
 }
 
-Value FunctionStateOf(const api::Function& function, const Value& like) {
+void KeepEmpty(const Value& plan, api::Metadata& metadata) {
+  std::vector<std::string> empty;
+  for (const auto* name : kMayBeEmpty) {
+    const auto& value = plan.Get(name);
+    if (value.IsKnown() && (value == Value::String("") || value == Value::StringMap({})))
+      empty.emplace_back(name);
+  }
+  const std::string key(kEmptyAnnotation);
+  if (empty.empty()) {
+    metadata.annotations.erase(key);
+  } else {
+    metadata.annotations[key] = base::Join(empty, ",");
+  }
+}
+
+Value FunctionStateOf(const api::Function& function, const Value& current) {
+  Value like = current;
+  if (IsImported(current)) {
+    const auto kept = function.metadata.annotations.find(std::string(kEmptyAnnotation));
+    const auto names = kept == function.metadata.annotations.end() ? std::vector<std::string>()
+                                                                   : base::Split(kept->second, ',');
+    for (const auto& name : names) {
+      if (name == "code_hash") like = like.With(name, Value::String(""));
+      if (name == "environment" || name == "labels") like = like.With(name, Value::StringMap({}));
+    }
+  }
   const auto& status = function.status;
   // Failed: the spec is a wish that did not come true. Any other phase: the spec is what serves, or
   // will. A phase from before the last change says nothing of it.

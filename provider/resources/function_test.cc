@@ -89,7 +89,7 @@ TEST_F(FunctionTest, EachAttributeAloneMovesWhatItMust) {
       {R"("environment":{"A":"x"})", {"environment", "revision"}},
       {R"("environment":{"A":"y"})", {"environment", "revision"}},
       {R"("environment":{})", {"environment", "revision"}},
-      {R"("labels":{"a":"b"})", {"environment", "labels", "revision"}},
+      {R"("labels":{"a":"b"})", {"environment", "labels"}},
       {R"("labels":{"a":"c"})", {"labels"}},
       {R"("memory_mb":300)", {"labels", "memory_mb", "revision"}},
       {R"("timeout_sec":5)", {"memory_mb", "timeout_sec", "revision"}},
@@ -104,8 +104,7 @@ TEST_F(FunctionTest, EachAttributeAloneMovesWhatItMust) {
       {R"("concurrency":5,"code_hash":"a")",
        {"build_timeout_sec", "code_hash", "revision", "last_built_at"}},
       {R"("concurrency":5,"code_hash":"")", {"code_hash", "revision", "last_built_at"}},
-      {R"("concurrency":5,"entrypoint":"handler.other")",
-       {"code_hash", "entrypoint", "revision", "last_built_at"}},
+      {R"("concurrency":5,"entrypoint":"handler.other")", {"code_hash", "entrypoint", "revision"}},
       {R"("concurrency":5,"entrypoint":"handler.other","timeouts":{"create":"5m"})", {"timeouts"}},
   };
   auto driver = world.Driver(kType);
@@ -118,6 +117,33 @@ TEST_F(FunctionTest, EachAttributeAloneMovesWhatItMust) {
     EXPECT_EQ(Changed(driver.state(), plan.planned), row.changed);
     Settle(driver, Config(row.more));
   }
+}
+
+TEST_F(FunctionTest, FromNullToEmptyMovesNothingAtTheServer) {
+  auto driver = world.Driver(kType);
+  Settle(driver, Config());
+  const struct {
+    const char* more;
+    Names changed;
+  } rows[] = {{R"("environment":{})", {"environment"}},
+              {R"("code_hash":"")", {"code_hash", "environment"}},
+              {R"("labels":{})", {"code_hash", "labels"}},
+              {"", {"labels"}}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.more);
+    EXPECT_EQ(Changed(driver.state(), driver.Plan(Config(row.more)).planned), row.changed);
+    Settle(driver, Config(row.more));
+  }
+  EXPECT_EQ(driver.state().Get("revision"), Value::Int(1));
+}
+
+TEST_F(FunctionTest, TextsThatAreTooLongAreNotShown) {
+  auto driver = world.Driver(kType);
+  const auto plan =
+      driver.Plan(Config(R"("labels":{"a":"topsecret)" + std::string(300, 'x') + "\"}"));
+  EXPECT_TRUE(HasError(plan.diagnostics, "labels[\"a\"]", "at most 256 bytes, not 309"))
+      << plan.Problems();
+  EXPECT_EQ(plan.Problems().find("topsecret"), std::string::npos);
 }
 
 TEST_F(FunctionTest, OtherPathOfTheSameCodeTouchesNothing) {
@@ -374,13 +400,17 @@ TEST_F(FunctionTest, ImportIsQuiet) {
   const std::string full =
       R"("environment":{"A":"b"},"labels":{"l":"m"},"memory_mb":200,"timeout_sec":20,"concurrency":2,"min_replicas":1,"max_replicas":2,)"
       R"("idle_timeout_sec":100,"build_timeout_sec":90,"code_hash":"abc")";
+  const std::string empty = R"("environment":{},"labels":{},"code_hash":"")";
   auto creator = world.Driver(kType);
-  Settle(creator, Config(full));
-  auto importer = world.Driver(kType);
-  const auto imported = importer.Import(kId);
-  ASSERT_TRUE(imported.Ok()) << imported.Problems();
-  EXPECT_EQ(importer.state(), creator.state());
-  ExpectQuiet(importer, Config(full));
+  for (const auto& more : {empty, full, empty, std::string()}) {
+    SCOPED_TRACE(more);
+    Settle(creator, Config(more));
+    auto importer = world.Driver(kType);
+    const auto imported = importer.Import(kId);
+    ASSERT_TRUE(imported.Ok()) << imported.Problems();
+    EXPECT_EQ(importer.state(), creator.state());
+    ExpectQuiet(importer, Config(more));
+  }
 }
 
 TEST_F(FunctionTest, ImportOfAnotherNamespaceStaysThere) {

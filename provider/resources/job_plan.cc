@@ -49,15 +49,14 @@ void CheckRaised(const Value& plan, int64_t last, framework::Diagnostics& diagno
                       : fmt::format("Take {} or more to run again", last + 1)));
 }
 
-// A create that takes over what an earlier one left behind (see the class comment) must not fall
-// behind its runs either. Its plan has no prior state, so the server is asked; where it does not
-// answer, the apply will tell.
+// A create that takes over what an earlier one or a tainted job leaves behind (see the class
+// comment) must not fall behind its runs either. Its plan has no prior state, so the server is
+// asked; where it does not answer, the apply will tell.
 void CheckTakenOver(Backend& backend, const framework::ModifyPlanRequest& request,
                     const Value& plan, framework::Diagnostics& diagnostics) {
   const auto left = backend.Jobs().Get(
       NameOf(plan), {request.context.DeadlineIn(std::chrono::seconds(10)), request.context.stop});
-  if (left && left->metadata.annotations.contains(std::string(api::kCreatingAnnotation)))
-    CheckRaised(plan, left->status.last_run_id, diagnostics);
+  if (left) CheckRaised(plan, left->status.last_run_id, diagnostics);
 }
 
 // A run that has not ended well under an unchanged run_id is taken up again by the apply: waited

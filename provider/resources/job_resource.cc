@@ -27,6 +27,12 @@ framework::FieldMap Fields() {
   };
 }
 
+void Fail(const base::Error& error, std::string_view verb, const rest::Name& name,
+          framework::StateResponse& response) {
+  AddError(response.diagnostics, error, fmt::format("{} {}", verb, Describe(kKind, name)),
+           Fields());
+}
+
 rest::Call Brief(const framework::Context& context) {
   return {context.DeadlineIn(kDeadline), context.stop};
 }
@@ -129,13 +135,19 @@ void Finish(Backend& backend, const std::optional<api::Job>& before, const api::
   response.state = FillUnknown(request.plan, response.state);
 }
 
-// The job before a write; none where there is none.
-base::Result<std::optional<api::Job>> Look(Backend& backend, const rest::Name& name,
-                                           const framework::Context& context) {
+// The job before a write, in `before`; none where there is none. False, with an error: the server
+// did not tell.
+bool Look(Backend& backend, const rest::Name& name, std::string_view verb,
+          const framework::Context& context, framework::StateResponse& response,
+          std::optional<api::Job>& before) {
   auto job = backend.Jobs().Get(name, Brief(context));
-  if (job) return std::optional<api::Job>(std::move(*job));
-  if (job.error().code == base::Code::kNotFound) return std::optional<api::Job>();
-  return base::Err(job.error());
+  if (job) {
+    before = std::move(*job);
+  } else if (job.error().code != base::Code::kNotFound) {
+    Fail(job.error(), verb, name, response);
+    return false;
+  }
+  return true;
 }
 
 // The other half of the class comment: the job stays, and the mark lets the coming create take it
@@ -197,18 +209,12 @@ void JobResource::Create(const framework::ChangeRequest& request,
   wanted.metadata.ns = name.ns;
   wanted.metadata.name = name.name;
   wanted.spec = JobSpecOf(request.plan);
-  const auto before = Look(*backend, name, request.context);
-  if (!before) {
-    AddError(response.diagnostics, before.error(), "create " + Describe(kKind, name), Fields());
-    return;
-  }
+  std::optional<api::Job> before;
+  if (!Look(*backend, name, "create", request.context, response, before)) return;
   const auto written = backend->Jobs().Create(wanted, Brief(request.context));
-  if (!written) {
-    AddError(response.diagnostics, written.error(), "create " + Describe(kKind, name), Fields());
-    return;
-  }
+  if (!written) return Fail(written.error(), "create", name, response);
   KeepOwner(response.private_data, written->metadata);
-  Finish(*backend, *before, *written, "create", request, response);
+  Finish(*backend, before, *written, "create", request, response);
   ClearMarks(response.private_data);
   if (!response.diagnostics.HasError())
     EndCreate(backend->Jobs(), kKind, *written, Brief(request.context), response);
@@ -220,10 +226,7 @@ void JobResource::Read(const framework::ReadRequest& request,
   if (backend == nullptr) return;  // the state stays as it is
   const auto name = NameOf(request.state);
   const auto found = Fetch(backend->Jobs(), name, request.context);
-  if (!found) {
-    AddError(response.diagnostics, found.error(), "read " + Describe(kKind, name), Fields());
-    return;
-  }
+  if (!found) return Fail(found.error(), "read", name, response);
   response.state = *found ? JobStateOf(**found) : Value::Null();
   if (!*found) return;
   SetLastRunId(response.private_data, (*found)->status.last_run_id);
@@ -236,18 +239,13 @@ void JobResource::Update(const framework::ChangeRequest& request,
   auto* backend = Session::RemoteOf(request.context, response.diagnostics);
   if (backend == nullptr) return;
   const auto name = NameOf(request.plan);
-  const auto before = Look(*backend, name, request.context);
-  if (!before) {
-    AddError(response.diagnostics, before.error(), "update " + Describe(kKind, name), Fields());
-    return;
-  }
-  const auto written =
-      Replace(backend->Jobs(), name, JobSpecOf(request.plan), Brief(request.context));
-  if (!written) {
-    AddError(response.diagnostics, written.error(), "update " + Describe(kKind, name), Fields());
-    return;
-  }
-  Finish(*backend, *before, *written, "update", request, response);
+  std::optional<api::Job> before;
+  if (!Look(*backend, name, "update", request.context, response, before)) return;
+  const auto written = Replace(
+      backend->Jobs(), name, [&](api::Job& job) { job.spec = JobSpecOf(request.plan); },
+      Brief(request.context));
+  if (!written) return Fail(written.error(), "update", name, response);
+  Finish(*backend, before, *written, "update", request, response);
 }
 
 void JobResource::Delete(const framework::ChangeRequest& request,
@@ -261,8 +259,7 @@ void JobResource::Delete(const framework::ChangeRequest& request,
       stays ? LeaveForCreate(*backend, name, Brief(request.context))
             : Remove(backend->Jobs(), kKind, name, JobSpecOf(request.prior),
                      {request.context.DeadlineIn(kDeleteDeadline), request.context.stop}, response);
-  if (!done)
-    AddError(response.diagnostics, done.error(), "delete " + Describe(kKind, name), Fields());
+  if (!done) Fail(done.error(), "delete", name, response);
 }
 
 void JobResource::ImportState(const framework::ImportRequest& request,

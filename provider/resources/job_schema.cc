@@ -48,7 +48,8 @@ framework::Schema JobResource::Schema() const {
                    "server; the next apply waits for it again."),
       IntAttribute("max_retries", doc("maxRetries"), defaults.max_retries,
                    "Further attempts after a failed one when a `run_id` runs first; an apply that "
-                   "takes a failed run up again makes one attempt."),
+                   "takes a failed run up again makes one attempt, one that creates the job anew "
+                   "after a destroy as many as at first."),
       computed("phase", framework::String(),
                "`Pending`, `Running`, `Succeeded`, `Failed` or `Skipped`."),
       computed("result_json", framework::String(),

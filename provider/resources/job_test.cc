@@ -230,6 +230,9 @@ TEST_F(JobTest, ARunThatSucceededAfterATimeoutNeverRunsAgain) {
   Settle(driver, config);
   EXPECT_EQ(world.backend.runs_started, 1);
   EXPECT_FALSE(driver.tainted());
+  // One that was tainted by hand bears no mark of a create, and its plan has no prior state either.
+  EXPECT_TRUE(HasError(world.Driver(kType).Plan(Config(R"("run_id":1)")).diagnostics, "run_id",
+                       "run_id 2"));
 }
 
 TEST_F(JobTest, AnotherNameOfATaintedJobLeavesNothingBehind) {

@@ -228,7 +228,9 @@ void TriggerResource::Update(const framework::ChangeRequest& request,
   if (backend == nullptr) return;
   const auto name = NameOf(request.plan);
   const rest::Call call{request.context.DeadlineIn(kDeadline), request.context.stop};
-  const auto written = Replace(backend->Triggers(), name, TriggerSpecOf(request.plan), call);
+  const auto written = Replace(
+      backend->Triggers(), name,
+      [&](api::Trigger& trigger) { trigger.spec = TriggerSpecOf(request.plan); }, call);
   if (!written) {
     AddError(response.diagnostics, written.error(), "update " + Describe(kKind, name), Fields());
     return;

@@ -53,7 +53,7 @@ Schema ThingSchema() {
                          String(),
                          {.computed = true, .plan_modifiers = {UseStateForUnknown()}}}}),
             {.optional = true}}},
-      .blocks = {TimeoutsBlock({"create"})}};
+      .blocks = {TimeoutsBlock({{"create", "1m"}})}};
 }
 
 class PlanTest : public ::testing::Test {

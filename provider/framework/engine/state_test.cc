@@ -22,7 +22,7 @@ Schema ThingSchema() {
                                {"size", Number(), {.optional = true}},
                                {"token", String(), {.optional = true, .sensitive = true}},
                                {"secret", String(), {.optional = true, .write_only = true}}},
-                .blocks = {TimeoutsBlock({"create"}),
+                .blocks = {TimeoutsBlock({{"create", ""}}),
                            Block{.name = "rule",
                                  .nesting = Nesting::kList,
                                  .attributes = {{"port", Int64(), {.required = true}}}}}};
