@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "client/base/json.h"
 #include "client/base/strings.h"
 #include "server/http/head_writer.h"
+#include "server/runner/json_text.h"
 
 namespace sless::runner {
 namespace {
@@ -86,18 +88,57 @@ tl::unexpected<base::Error> Wrong(std::string message) {
                    "HandlerError");
 }
 
-base::Status AddHeader(http::Response& response, const std::string& name, const json& value) {
+std::string_view TypeOf(std::string_view value) {
+  switch (value.front()) {
+    case '"':
+      return "string";
+    case '{':
+      return "object";
+    case '[':
+      return "array";
+    case 't':
+    case 'f':
+      return "boolean";
+    case 'n':
+      return "null";
+    default:
+      return "number";
+  }
+}
+
+std::string StringOf(std::string_view value) {
+  const auto parsed = base::ParseJson(value);
+  return parsed && parsed->is_string() ? parsed->get<std::string>() : "";
+}
+
+// What a handler returned, each part as the handler wrote it.
+class Description {
+ public:
+  explicit Description(std::string_view text) : parts_(PartsOf(text)) {}
+  bool Has(std::string_view name) const { return !Find(name).empty(); }
+  /// "" where it is missing or null.
+  std::string_view Get(std::string_view name) const {
+    const auto value = Find(name);
+    return value == "null" ? "" : value;
+  }
+
+ private:
+  // The last one of a name counts, as for all who parse JSON.
+  std::string_view Find(std::string_view name) const {
+    const auto it = std::find_if(parts_.rbegin(), parts_.rend(),
+                                 [&](const auto& p) { return p.first == name; });
+    return it == parts_.rend() ? "" : it->second;
+  }
+  std::vector<std::pair<std::string, std::string_view>> parts_;
+};
+
+base::Status AddHeader(http::Response& response, const std::string& name, std::string_view value) {
   if (!http::IsToken(name))
     return Wrong(fmt::format("{} is no name of a header", json(name).dump(-1, ' ', true)));
-  std::string text;
-  if (value.is_string()) {
-    text = value.get<std::string>();
-  } else if (value.is_number() || value.is_boolean()) {
-    text = base::DumpJson(value);
-  } else {
-    return Wrong(
-        fmt::format("header \"{}\" is of type {}, want a string", name, value.type_name()));
-  }
+  const auto type = TypeOf(value);
+  if (type != "string" && type != "number" && type != "boolean")
+    return Wrong(fmt::format("header \"{}\" is of type {}, want a string", name, type));
+  std::string text = type == "string" ? StringOf(value) : std::string(value);
   for (const unsigned char c : text) {
     if ((c < 0x20 && c != '\t') || c == 0x7f) {
       return Wrong(fmt::format("header \"{}\" holds the control character {:#04x}", name, c));
@@ -108,57 +149,44 @@ base::Status AddHeader(http::Response& response, const std::string& name, const 
   if (Internal(lower) || lower == "x-request-id" || lower == "content-length" || lower == "date" ||
       http::IsHopByHop(lower, ""))
     return base::Ok();
-  response.headers.Add(name, text);
+  response.headers.Add(name, std::move(text));
   return base::Ok();
 }
 
-base::Status AddHeaderMap(http::Response& response, const json& answer, const char* member) {
-  const auto it = answer.find(member);
-  if (it == answer.end() || it->is_null()) return base::Ok();
-  if (!it->is_object())
-    return Wrong(fmt::format("{} is of type {}, want an object", member, it->type_name()));
-  for (const auto& [name, value] : it->items()) {
-    if (!value.is_array()) {
+base::Status CheckSize(const http::Headers& headers) {
+  size_t size = 0;
+  for (const auto& [name, value] : headers) size += name.size() + value.size() + 4;
+  if (size <= http::kMaxAnswerHeaders) return base::Ok();
+  return Wrong(fmt::format("its headers have {} bytes, at most {} are allowed", size,
+                           http::kMaxAnswerHeaders));
+}
+
+base::Status AddHeaderMap(http::Response& response, const Description& answer,
+                          std::string_view member) {
+  const auto map = answer.Get(member);
+  if (map.empty()) return base::Ok();
+  if (TypeOf(map) != "object")
+    return Wrong(fmt::format("{} is of type {}, want an object", member, TypeOf(map)));
+  for (const auto& [name, value] : PartsOf(map)) {
+    if (TypeOf(value) != "array") {
       RETURN_IF_ERROR(AddHeader(response, name, value));
       continue;
     }
-    for (const auto& one : value) RETURN_IF_ERROR(AddHeader(response, name, one));
+    for (const auto& one : PartsOf(value)) RETURN_IF_ERROR(AddHeader(response, name, one.second));
   }
+  return CheckSize(response.headers);
+}
+
+base::Status AddCookies(http::Response& response, std::string_view cookies) {
+  if (cookies.empty()) return base::Ok();
+  if (TypeOf(cookies) != "array")
+    return Wrong(fmt::format("cookies is of type {}, want an array", TypeOf(cookies)));
+  for (const auto& cookie : PartsOf(cookies))
+    RETURN_IF_ERROR(AddHeader(response, "Set-Cookie", cookie.second));
   return base::Ok();
 }
 
-base::Status SetBody(http::Response& response, const json& answer) {
-  const auto flag = answer.find("isBase64Encoded");
-  if (flag != answer.end() && !flag->is_null() && !flag->is_boolean()) {
-    return Wrong(fmt::format("isBase64Encoded is of type {}, want a boolean", flag->type_name()));
-  }
-  const bool base64 = flag != answer.end() && flag->is_boolean() && flag->get<bool>();
-  const auto body = answer.find("body");
-  if (body == answer.end() || body->is_null()) return base::Ok();
-  if (!body->is_string()) {
-    if (base64)
-      return Wrong(fmt::format("body is of type {}, want a string of base64", body->type_name()));
-    response.body = base::DumpJson(*body);
-    return base::Ok();
-  }
-  response.body = body->get<std::string>();
-  if (base64) {
-    auto bytes = base::Base64Decode(response.body);
-    if (!bytes) return Wrong("isBase64Encoded is true, but body is no base64 with padding");
-    response.body = std::move(*bytes);
-  }
-  return base::Ok();
-}
-
-base::Result<http::Response> Described(const json& answer) {
-  http::Response response;
-  const json& status = answer["statusCode"];
-  if (!status.is_number_integer()) {
-    return Wrong(fmt::format("statusCode is of type {}, want a whole number", status.type_name()));
-  }
-  if (status < 200 || status > 599)
-    return Wrong(fmt::format("statusCode is {}, want 200 to 599", status.dump()));
-  response.status = status.get<int>();
+base::Status SetHeaders(http::Response& response, const Description& answer) {
   RETURN_IF_ERROR(AddHeaderMap(response, answer, "multiValueHeaders"));
   http::Response more;
   RETURN_IF_ERROR(AddHeaderMap(more, answer, "headers"));
@@ -167,26 +195,83 @@ base::Result<http::Response> Described(const json& answer) {
   for (const auto& [name, value] : more.headers) {
     if (!listed.Has(name)) response.headers.Add(name, value);
   }
-  if (const auto cookies = answer.find("cookies"); cookies != answer.end() && cookies->is_array()) {
-    for (const auto& cookie : *cookies) RETURN_IF_ERROR(AddHeader(response, "Set-Cookie", cookie));
+  RETURN_IF_ERROR(AddCookies(response, answer.Get("cookies")));
+  return CheckSize(response.headers);
+}
+
+base::Status SetBody(http::Response& response, const Description& answer) {
+  const auto flag = answer.Get("isBase64Encoded");
+  if (!flag.empty() && TypeOf(flag) != "boolean")
+    return Wrong(fmt::format("isBase64Encoded is of type {}, want a boolean", TypeOf(flag)));
+  const bool base64 = flag == "true";
+  const auto body = answer.Get("body");
+  if (body.empty()) return base::Ok();
+  if (TypeOf(body) != "string") {
+    if (base64)
+      return Wrong(fmt::format("body is of type {}, want a string of base64", TypeOf(body)));
+    response.body = std::string(body);
+    return base::Ok();
   }
+  response.body = StringOf(body);
+  if (base64) {
+    auto bytes = base::Base64Decode(response.body);
+    if (!bytes) return Wrong("isBase64Encoded is true, but body is no base64 with padding");
+    response.body = std::move(*bytes);
+  }
+  return base::Ok();
+}
+
+base::Result<int> StatusOf(std::string_view text) {
+  const json status = text.empty() ? json() : base::ParseJson(text).value_or(json());
+  if (!status.is_number_integer())
+    return Wrong(fmt::format("statusCode is of type {}, want a whole number", status.type_name()));
+  if (status < 200 || status > 599)
+    return Wrong(fmt::format("statusCode is {}, want 200 to 599", text));
+  return status.get<int>();
+}
+
+base::Result<http::Response> Described(const Description& answer) {
+  http::Response response;
+  ASSIGN_OR_RETURN(response.status, StatusOf(answer.Get("statusCode")));
+  RETURN_IF_ERROR(SetHeaders(response, answer));
   RETURN_IF_ERROR(SetBody(response, answer));
-  if (response.status == 204 || response.status == 304) response.body.clear();
+  if (response.status == 204 || response.status == 205 || response.status == 304)
+    response.body.clear();
   if (!response.body.empty() && !response.headers.Has("Content-Type"))
     response.headers.Set("Content-Type", "application/json");
   return response;
+}
+
+// As a string in JSON text, without its quotes.
+size_t EscapedSize(std::string_view text) {
+  size_t size = text.size();
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || (c >= '\b' && c <= '\r' && c != '\v')) {
+      size += 1;
+    } else if (c >= 0 && c < 0x20) {
+      size += 5;
+    }
+  }
+  return size;
+}
+
+// JSON writes a control character as six bytes: large text that is full of them goes as base64, so
+// that no request makes an event which its process cannot take.
+bool IsText(std::string_view body) {
+  return base::IsUtf8(body) &&
+         (body.size() <= kMaxBodyText / 6 || EscapedSize(body) <= kMaxBodyText);
 }
 
 }  // namespace
 
 std::string HttpEvent(const http::Request& request, base::TimePoint now) {
   const std::string raw = request.rest.empty() ? "/" : request.rest;
-  const auto decoded = base::PercentDecode(raw);
-  const std::string path = decoded && base::IsUtf8(*decoded) ? *decoded : HeaderText(raw);
+  // Decoded whatever it holds, as for the triggers; what is no UTF-8 becomes U+FFFD below.
+  const std::string path = base::PercentDecode(raw).value_or(HeaderText(raw));
   const std::string agent = HeaderText(request.headers.Get("User-Agent"));
   const std::string source = SourceIp(request);
-  const std::string protocol = request.http11 ? "HTTP/1.1" : "HTTP/1.0";
-  const bool text = base::IsUtf8(request.body);
+  const std::string protocol = HeaderText(request.headers.Get("X-Sless-Protocol"));
+  const bool text = IsText(request.body);
 
   json event{{"httpMethod", request.method},
              {"path", path},
@@ -225,9 +310,8 @@ base::Result<http::Response> HttpAnswer(std::string_view result_json) {
   // numbers keep their digits.
   if (result_json.substr(0, 1) == "{" &&
       result_json.find("\"statusCode\"") != std::string_view::npos) {
-    auto answer = base::ParseJson(result_json);
-    if (!answer) return Wrong(answer.error().message);
-    if (answer->contains("statusCode")) return Described(*answer);
+    const Description answer(result_json);
+    if (answer.Has("statusCode")) return Described(answer);
   }
   return http::Response::Json(200, std::string(result_json));
 }

@@ -9,8 +9,10 @@
 
 #include "client/base/json.h"
 #include "client/base/testing/result_matchers.h"
+#include "server/http/head_writer.h"
 #include "server/runner/frames.h"
 #include "server/runner/http_event.h"
+#include "server/runner/json_text.h"
 #include "server/runner/log_writer.h"
 #include "server/runner/manifest.h"
 
@@ -53,6 +55,12 @@ TEST(LineSplitter, CutsLongLines) {
   lines.Feed(std::string(kMaxLine + 5, 'x'), on_line);
   lines.End(on_line);
   EXPECT_THAT(sizes, ElementsAre(3, 0, kMaxLine, 5));
+  sizes.clear();
+  std::string wide;
+  for (size_t i = 0; i < kMaxLine / 2; ++i) wide += "日";
+  lines.Feed(wide + "\n", on_line);
+  EXPECT_THAT(sizes, ElementsAre(kMaxLine - 1, kMaxLine / 2 * 3 - (kMaxLine - 1)))
+      << "a character of three bytes is not cut";
 }
 
 TEST(WorkerCommand, KnowsItsRuntimes) {
@@ -84,6 +92,7 @@ TEST(HttpEvent, HasTheShapeOfOtherClouds) {
   request.headers.Add("X-Forwarded-For", "6.6.6.6, 10.0.0.9");
   request.headers.Add("X-Forwarded-Host", "api.example");
   request.headers.Add("X-Sless-Prefix", "/fn/default/x");
+  request.headers.Add("X-Sless-Protocol", "HTTP/1.0");
   const json event = EventOf(request);
   EXPECT_EQ(event["httpMethod"], "POST");
   EXPECT_EQ(event["path"], "/a b/é");
@@ -103,6 +112,8 @@ TEST(HttpEvent, HasTheShapeOfOtherClouds) {
   EXPECT_EQ(event["requestContext"]["requestId"], "r1");
   EXPECT_EQ(event["requestContext"]["identity"]["sourceIp"], "10.0.0.9");
   EXPECT_EQ(event["requestContext"]["http"]["method"], "POST");
+  EXPECT_EQ(event["requestContext"]["protocol"], "HTTP/1.0");
+  EXPECT_EQ(event["requestContext"]["http"]["protocol"], "HTTP/1.0");
   EXPECT_EQ(event["requestContext"]["path"], "/fn/default/x/a b/é");
   EXPECT_EQ(event["requestContext"]["domainName"], "api.example");
 }
@@ -120,6 +131,35 @@ TEST(HttpEvent, BytesAreBase64AndNothingIsNull) {
   EXPECT_EQ(EventOf(request)["queryStringParameters"], json::object());
 }
 
+// A trigger matched on the decoded path: the handler must not see another one.
+TEST(HttpEvent, APathIsDecodedWhateverItHolds) {
+  http::Request request;
+  request.method = "GET";
+  request.rest = "/%61dmin/%ff/%C3%A9";
+  request.headers.Add("X-Sless-Prefix", "/fn/d/f");
+  const json event = EventOf(request);
+  EXPECT_EQ(event["path"], "/admin/\xef\xbf\xbd/é");
+  EXPECT_EQ(event["requestContext"]["path"], "/fn/d/f/admin/\xef\xbf\xbd/é");
+  EXPECT_EQ(event["rawPath"], "/%61dmin/%ff/%C3%A9");
+}
+
+TEST(HttpEvent, AnyBodyFitsIntoAFrame) {
+  http::Request request;
+  request.method = "POST";
+  const auto event = [&] { return HttpEvent(request, base::TimePoint()); };
+  for (const char c : {'\0', '"'}) {
+    request.body = std::string(6 << 20, c);
+    EXPECT_LT(event().size(), kMaxBodyText + 4096) << static_cast<int>(c);
+  }
+  // What fits is text, control characters or not.
+  request.body = std::string(2 << 20, '\x0b');
+  EXPECT_THAT(event(), HasSubstr(R"("isBase64Encoded":false)"));
+  request.body += 'x';
+  EXPECT_THAT(event(), HasSubstr(R"("isBase64Encoded":true)"));
+  request.body = "a text with \x1b[1mcolours\x1b[0m\x02";
+  EXPECT_EQ(EventOf(request)["body"], request.body);
+}
+
 struct AnswerCase {
   const char* name;
   const char* result;
@@ -127,6 +167,8 @@ struct AnswerCase {
   const char* body;  // or a part of the error
   const char* type = "application/json";
 };
+const std::string kLargeHeader =
+    R"({"statusCode":200,"headers":{"x-header-name":")" + std::string(64 * 1024, 'a') + R"("}})";
 class HttpAnswerTest : public testing::TestWithParam<AnswerCase> {};
 TEST_P(HttpAnswerTest, TurnsAResultIntoAnAnswer) {
   const AnswerCase& c = GetParam();
@@ -153,6 +195,22 @@ INSTANTIATE_TEST_SUITE_P(
                    R"({"statusCode":201,"body":"x","headers":{"content-type":"text/plain"}})", 201,
                    "x", "text/plain"},
         AnswerCase{"ObjectBody", R"({"statusCode":200,"body":{"a":1}})", 200, R"({"a":1})"},
+        AnswerCase{
+            "BodyKeepsDigitsAndOrder",
+            R"({ "statusCode" : 200 , "body" : {"c": 12345678901234567890123, "b":0.1234567890123456789, "a":["}\"",{}]} })",
+            200, R"({"c": 12345678901234567890123, "b":0.1234567890123456789, "a":["}\"",{}]})"},
+        AnswerCase{"NumberBody", R"({"body":100000000000000000000,"statusCode":200})", 200,
+                   "100000000000000000000"},
+        AnswerCase{"ListBody", R"({"body":[1, {"body":2}],"statusCode":200})", 200,
+                   R"([1, {"body":2}])"},
+        AnswerCase{"LastOfAName", R"({"body":1,"statusCode":500,"b\u006fdy":2,"statusCode":200})",
+                   200, "2"},
+        AnswerCase{"NullBody", R"({"statusCode":200,"body":null})", 200, "", ""},
+        AnswerCase{"ResetContent", R"({"statusCode":205,"body":"x"})", 205, "", ""},
+        AnswerCase{"StatusNull", R"({"statusCode":null})", 0, "statusCode is of type null"},
+        AnswerCase{"CookiesNull", R"({"statusCode":200,"cookies":null,"body":"x"})", 200, "x"},
+        AnswerCase{"CookiesObject", R"({"statusCode":200,"cookies":{"a":1}})", 0,
+                   "cookies is of type object, want an array"},
         AnswerCase{"Base64", R"({"statusCode":200,"body":"aGk=","isBase64Encoded":true})", 200,
                    "hi"},
         AnswerCase{"NoContent", R"({"statusCode":204,"body":"x"})", 204, "", ""},
@@ -171,12 +229,60 @@ INSTANTIATE_TEST_SUITE_P(
                    "header \"x\" is of type object"},
         AnswerCase{"HeadersList", R"({"statusCode":200,"headers":[]})", 0,
                    "headers is of type array"},
+        AnswerCase{"HeadersTooLarge", kLargeHeader.c_str(), 0,
+                   "its headers have 65553 bytes, at most 65536 are allowed"},
+        AnswerCase{"CookiesText", R"({"statusCode":200,"cookies":"a=1"})", 0,
+                   "cookies is of type string, want an array"},
         AnswerCase{"BadBase64", R"({"statusCode":200,"body":"!","isBase64Encoded":true})", 0,
                    "no base64"},
         AnswerCase{"Base64OfObject", R"({"statusCode":200,"body":{},"isBase64Encoded":true})", 0,
                    "want a string of base64"},
         AnswerCase{"FlagText", R"({"statusCode":200,"isBase64Encoded":"yes"})", 0,
                    "isBase64Encoded"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(HttpAnswer, HeadersKeepTheirDigitsAndOrder) {
+  const auto answer = HttpAnswer(
+      R"({"statusCode":200,"headers":{"z":100000000000000000000,"a":"\u00e9","m":[1.50,true]}})");
+  ASSERT_THAT(answer, IsOk());
+  std::string all;
+  for (const auto& [name, value] : answer->headers) all += name + "=" + value + " ";
+  EXPECT_EQ(all, "z=100000000000000000000 a=é m=1.50 m=true ");
+}
+
+TEST(HttpAnswer, TheGatewayTakesAllHeadersThatPass) {
+  std::string many = R"({"statusCode":200,"headers":{"x":[)";
+  for (int i = 0; i < 64 * 1024 / 6; ++i) many += i == 0 ? "1" : ",1";  // "x: 1\r\n" each
+  EXPECT_THAT(HttpAnswer(many + "]}}"), IsOk());
+  EXPECT_THAT(HttpAnswer(many + ",1,1]}}"),
+              IsError(Code::kFailedPrecondition, HasSubstr("its headers have 65544 bytes")));
+}
+
+struct PartsCase {
+  const char* name;
+  const char* text;
+  const char* parts;  // name=value, each with a ';'
+};
+class PartsOfTest : public testing::TestWithParam<PartsCase> {};
+TEST_P(PartsOfTest, CutsWhereTheTextDoes) {
+  std::string parts;
+  for (const auto& [name, value] : PartsOf(GetParam().text))
+    parts += name + "=" + std::string(value) + ";";
+  EXPECT_EQ(parts, GetParam().parts);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cases, PartsOfTest,
+    testing::Values(
+        PartsCase{"Empty", "{}", ""}, PartsCase{"EmptyList", " [ ] ", ""},
+        PartsCase{"Scalars", R"({"a":1,"b":"x","c":null,"d":-1.5e3})",
+                  R"(a=1;b="x";c=null;d=-1.5e3;)"},
+        PartsCase{"Space", " {\t\"a\" :\n1 ,\r\n\"b\": [ 1 , 2 ] } ", "a=1;b=[ 1 , 2 ];"},
+        PartsCase{"Nested", R"({"a":{"b":[{"c":1},{}],"d":[]},"e":[[],[[2]]]})",
+                  R"(a={"b":[{"c":1},{}],"d":[]};e=[[],[[2]]];)"},
+        PartsCase{"Brackets", R"({"}\"":"]\\","{":"\\\"["})", R"(}"="]\\";{="\\\"[";)"},
+        PartsCase{"List", R"([1,"a,b",[],{"x":1},true])", R"(=1;="a,b";=[];={"x":1};=true;)"},
+        PartsCase{"EmptyName", R"({"":0})", "=0;"}, PartsCase{"Neither", "12", ""},
+        PartsCase{"Text", R"("{}")", ""}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(HttpAnswer, HeadersOfTheConnectionAndOfOursAreNotTheFunctions) {

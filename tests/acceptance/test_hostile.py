@@ -495,6 +495,9 @@ class Functions(HostileCase):
                 answer = self.plane.call("default/odd", "POST", value)
                 self.assertIn(answer.status, want, f"{answer.status} {answer.text[:300]}")
                 self.assertNotIn("set-cookie", answer.headers)
+                if answer.status == 502 and name != "20 MB":
+                    self.assertEqual("HandlerError", answer.json()["reason"], answer)
+                    self.assertIn("the handler's answer: ", answer.text)
                 self.assert_others_are_served()
         self.remove("odd")
 

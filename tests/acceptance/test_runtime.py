@@ -251,6 +251,11 @@ class Contract:
         limit = 6 * 1024 * 1024
         answer = self.call("size", method="POST", body=b"a" * limit)
         self.assertEqual((200, str(limit)), (answer.status, answer.text))
+        # Six bytes each as JSON: the event is base64 then, or no process could take it.
+        before = self.call("pid").json()["pid"]
+        answer = self.call("size", method="POST", body=b"\0" * limit)
+        self.assertEqual((200, str(limit // 3 * 4)), (answer.status, answer.text))
+        self.assertEqual(before, self.call("pid").json()["pid"])
         answer = self.call("size", method="POST", body=b"a" * (limit + 1))
         self.assertEqual(413, answer.status, answer)
         self.assertIn(str(limit), answer.text)
