@@ -34,6 +34,8 @@ constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kPiece = 64 * 1024;
 constexpr size_t kMaxHead = kMaxAnswerHeaders + 4096;
 constexpr size_t kMaxIdle = 64;  // per endpoint and thread
+// For a piece of an answer that has begun. The peer has all of it.
+constexpr auto kStall = std::chrono::seconds(30);
 
 struct Idle {
   std::unique_ptr<Stream> stream;
@@ -203,6 +205,8 @@ class PooledCall final : public UpstreamCall {
 
   Task<base::Result<std::string_view>> ReadBody() override {
     chunk_.resize(kPiece);
+    // Not the deadline of the call: whoever reads the answer may be slow.
+    stream_->expires_after(kStall);
     size_t got = 0;
     while (got == 0 && !parser_->is_done()) {
       auto& body = parser_->get().body();

@@ -37,7 +37,8 @@ class UpstreamCall {
   virtual Task<base::Status> WriteBody(std::string_view bytes) = 0;
   virtual Task<base::Status> FinishBody() = 0;
   virtual Task<base::Result<UpstreamHead>> ReadHead() = 0;
-  /// Next piece, valid until the next call; empty at the end.
+  /// Next piece, valid until the next call; empty at the end. Each has 30 s from the call of this:
+  /// the deadline ends with the head, so that who takes the answer slowly gets all of it.
   virtual Task<base::Result<std::string_view>> ReadBody() = 0;
   /// Nothing more comes from here: a peer that knows RouteOptions::half_close ends what it does,
   /// and its answer can still be read. After the body was written.

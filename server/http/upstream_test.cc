@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_future.hpp>
 #include <thread>
 
@@ -82,6 +83,36 @@ TEST_F(UpstreamTest, ConnectionsToAnEndpointThatNobodyCallsAnyMoreAreClosed) {
     std::this_thread::sleep_for(10ms);
   }
   EXPECT_EQ(replaced->connections(), 0u);
+}
+
+TEST_F(UpstreamTest, AnAnswerThatHasBegunIsReadBeyondTheDeadline) {
+  Router router;
+  const std::string large(8 << 20, 'x');
+  router.Add("GET", "/x", [&](Request&) { return Response::Text(200, large); });
+  const auto server = Server::Start({.workers = 2}, std::move(router), {io_, log_, metrics_});
+  ASSERT_THAT(server, base::IsOk());
+  Upstream upstream;
+  const auto executor = NextExecutor(io_);
+  const auto call =
+      upstream.Call(executor, (*server)->address(), std::chrono::steady_clock::now() + 2s);
+  const auto read = [&]() -> Task<std::string> {
+    Headers headers;
+    const auto sent = co_await call->Open("GET", "/x", std::move(headers), 0);
+    if (!sent) co_return sent.error().message;
+    const auto head = co_await call->ReadHead();
+    if (!head) co_return head.error().message;
+    boost::asio::steady_timer slow(executor, 2200ms);
+    co_await slow.async_wait(boost::asio::use_awaitable);
+    std::string body;
+    for (;;) {
+      const auto piece = co_await call->ReadBody();
+      if (!piece) co_return piece.error().message;
+      if (piece->empty()) co_return body;
+      body += *piece;
+    }
+  };
+  EXPECT_EQ(boost::asio::co_spawn(executor, read(), boost::asio::use_future).get().size(),
+            large.size());
 }
 
 TEST_F(UpstreamTest, WhoFinishesSendingStillGetsTheAnswer) {
