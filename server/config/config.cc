@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <map>
+#include <tuple>
 
 #include "client/base/strings.h"
 
@@ -60,6 +62,9 @@ class Assign {
       return Wrong(fmt::format("want one of {}, got \"{}\"{}", base::Join(words, ", "), text_,
                                near.empty() ? "" : "; did you mean \"" + near + "\"?"));
     }
+    if (about.check) {
+      if (const auto fine = about.check(text_); !fine) return Wrong(fine.error().message);
+    }
     value = std::string(text_);
   }
   void operator()(std::string_view name, int64_t& value, const About& about) {
@@ -104,11 +109,7 @@ class Assign {
   const std::string& origin_;
 };
 
-base::Status Set(Options& options, std::string_view name, std::string_view text,
-                 const std::string& origin) {
-  Assign assign(name, text, origin);
-  Options::Fields(options, assign);
-  if (assign.found) return assign.status;
+tl::unexpected<base::Error> Unknown(std::string_view name, const std::string& origin) {
   std::vector<std::string> known;
   for (const auto& setting : Settings()) known.push_back(setting.name);
   const auto near = base::Nearest(name, known);
@@ -116,6 +117,26 @@ base::Status Set(Options& options, std::string_view name, std::string_view text,
              fmt::format("{}: unknown setting \"{}\"{}", origin, name,
                          near.empty() ? "; known: " + base::Join(known, ", ")
                                       : "; did you mean \"" + near + "\"?"));
+}
+
+base::Status Set(Options& options, std::string_view name, std::string_view text,
+                 const std::string& origin) {
+  Assign assign(name, text, origin);
+  Options::Fields(options, assign);
+  if (assign.found) return assign.status;
+  return Unknown(name, origin);
+}
+
+bool IsSetting(std::string_view name) {
+  const auto settings = Settings();
+  return std::any_of(settings.begin(), settings.end(),
+                     [&](const Setting& setting) { return setting.name == name; });
+}
+
+bool IsGroup(const std::string& name) {
+  const auto settings = Settings();
+  return std::any_of(settings.begin(), settings.end(),
+                     [&](const Setting& setting) { return setting.name.starts_with(name + "."); });
 }
 
 bool IsList(std::string_view name) {
@@ -135,44 +156,117 @@ base::Result<std::string> JoinList(const YAML::Node& list, const std::string& wh
   return base::Join(values, ", ");
 }
 
+/// `lines`: where each name was found.
 base::Status ReadNode(const YAML::Node& node, const std::string& prefix, const std::string& path,
-                      Options& options) {
+                      std::map<std::string, int>& lines, Options& options) {
   for (const auto& item : node) {
-    const std::string origin = fmt::format("{}:{}", path, item.first.Mark().line + 1);
+    const int line = item.first.Mark().line + 1;
+    const std::string origin = fmt::format("{}:{}", path, line);
     if (!item.first.IsScalar())
       return Err(Code::kInvalidArgument, fmt::format("{}: want the name of a setting", origin));
     const std::string name = prefix + item.first.Scalar();
-    if (item.second.IsScalar()) {
-      RETURN_IF_ERROR(Set(options, name, item.second.Scalar(), origin));
-    } else if (item.second.IsMap() && prefix.empty()) {
-      RETURN_IF_ERROR(ReadNode(item.second, name + ".", path, options));
-    } else if (item.second.IsSequence() && IsList(name)) {
-      ASSIGN_OR_RETURN(const auto text, JoinList(item.second, origin + ": " + name));
+    const auto& value = item.second;
+    const bool group = prefix.empty() && IsGroup(name);
+    if (!group && !IsSetting(name)) return Unknown(name, origin);
+    if (const auto [at, first] = lines.emplace(name, line); !first) {
+      return Err(Code::kInvalidArgument,
+                 fmt::format("{}: {} is given twice, first in line {}", origin, name, at->second));
+    }
+    if (value.IsNull()) continue;
+    if (group) {
+      if (!value.IsMap()) {
+        return Err(Code::kInvalidArgument,
+                   fmt::format("{}: {}: want settings below it, got {}", origin, name,
+                               value.IsScalar() ? "one value" : "a list"));
+      }
+      RETURN_IF_ERROR(ReadNode(value, name + ".", path, lines, options));
+    } else if (value.IsScalar()) {
+      RETURN_IF_ERROR(Set(options, name, value.Scalar(), origin));
+    } else if (value.IsSequence() && IsList(name)) {
+      ASSIGN_OR_RETURN(const auto text, JoinList(value, origin + ": " + name));
       RETURN_IF_ERROR(Set(options, name, text, origin));
-    } else if (!item.second.IsNull()) {
+    } else {
       return Err(Code::kInvalidArgument, fmt::format("{}: {}: want one value, got {}", origin, name,
-                                                     item.second.IsMap() ? "a mapping" : "a list"));
+                                                     value.IsMap() ? "a mapping" : "a list"));
     }
   }
   return base::Ok();
 }
 
 base::Status ReadFile(const Sources& sources, Options& options) {
+  const auto& [path, text] = std::tie(sources.file_path, sources.file_text);
+  if (!base::IsUtf8(text) || text.find('\0') != std::string::npos)
+    return Err(Code::kInvalidArgument, fmt::format("{}:1: no YAML: it is no UTF-8 text", path));
   try {
-    const auto root = YAML::Load(sources.file_text);
+    YAML::Node root;
+    for (const auto& document : YAML::LoadAll(text)) {
+      if (document.IsNull()) continue;
+      if (!root.IsNull()) {
+        return Err(Code::kInvalidArgument,
+                   fmt::format("{}:{}: want one YAML document, got a second one", path,
+                               document.Mark().line + 1));
+      }
+      root.reset(document);
+    }
     if (root.IsNull()) return base::Ok();
     if (!root.IsMap()) {
       return Err(Code::kInvalidArgument,
-                 fmt::format("{}:1: want settings as \"name: value\"", sources.file_path));
+                 fmt::format("{}:1: want settings as \"name: value\"", path));
     }
-    return ReadNode(root, "", sources.file_path, options);
+    std::map<std::string, int> lines;
+    return ReadNode(root, "", path, lines, options);
   } catch (const YAML::Exception& error) {
-    return Err(Code::kInvalidArgument, fmt::format("{}:{}: no YAML: {}", sources.file_path,
-                                                   error.mark.line + 1, error.msg));
+    return Err(Code::kInvalidArgument,
+               fmt::format("{}:{}: no YAML: {}", path, error.mark.line + 1, error.msg));
   }
 }
 
 }  // namespace
+
+base::Status CheckListen(std::string_view text) {
+  const auto bad = [&](std::string_view why) {
+    return Err(Code::kInvalidArgument,
+               fmt::format("want HOST:PORT or unix:/path, got \"{}\"{}", text, why));
+  };
+  if (text.starts_with("unix:"))
+    return text == "unix:" ? bad(": it has no path") : base::Status(base::Ok());
+  if (text.starts_with("fd:")) return bad(": a descriptor of another process cannot be taken over");
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return bad("");
+  const auto port = text.substr(colon + 1);
+  int number = -1;
+  const auto [stop, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (error != std::errc() || stop != port.data() + port.size() || number < 0 || number > 65535)
+    return bad(": the port must be a number from 0 to 65535");
+  return base::Ok();
+}
+
+base::Status CheckUrl(std::string_view text) {
+  if (text.empty()) return base::Ok();
+  constexpr std::string_view kWant = "want an http or https URL such as https://fn.example.com, ";
+  const auto bad = [&](std::string_view what) {
+    return Err(Code::kInvalidArgument, fmt::format("{}{}", kWant, what));
+  };
+  // First: such a text is never shown.
+  if (text.find('@') != std::string_view::npos)
+    return bad("got one with user information, which would be handed out with every URL");
+  const auto got = [&](std::string_view why) {
+    return bad(fmt::format("got \"{}\"{}", text, why));
+  };
+  const size_t scheme = text.starts_with("http://") ? 7 : text.starts_with("https://") ? 8 : 0;
+  if (scheme == 0) return got("");
+  if (text.find_first_of("?#") != std::string_view::npos)
+    return got(": it must have no query and no fragment");
+  const auto plain = [](unsigned char c) { return c > 0x20 && c < 0x7f && c != '"' && c != '\\'; };
+  if (!std::all_of(text.begin(), text.end(), plain))
+    return got(": write what is no plain ASCII character as %XX (in a host name: in Punycode)");
+  const auto authority = text.substr(scheme, text.find('/', scheme) - scheme);
+  const auto colon = authority.ends_with(']') ? std::string_view::npos : authority.rfind(':');
+  if (authority.substr(0, colon).empty()) return got(": it has no host");
+  if (colon != std::string_view::npos && !CheckListen(authority))
+    return got(": the port must be a number from 0 to 65535");
+  return base::Ok();
+}
 
 std::vector<Setting> Settings() {
   const Options defaults;

@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
     Cases, LoadRejects,
     testing::Values(
         Bad{"UnknownKey",
-            {"a.yaml", "listen: x\nlisten_on: y\n", {}, {}},
+            {"a.yaml", "listen: x:1\nlisten_on: y\n", {}, {}},
             {"a.yaml:2", "\"listen_on\"", "listen"}},
         Bad{"UnknownInGroup",
             {"a.yaml", "http:\n  worker: 3\n", {}, {}},
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
             {"a.yaml:1", "whole number", "\"many\""}},
         Bad{"List", {"a.yaml", "listen: [a, b]", {}, {}}, {"a.yaml:1", "a list"}},
         Bad{"NoAddress",
-            {"a.yaml", "listen: x\ntrusted_proxies: [10.0.0.1, proxy]", {}, {}},
+            {"a.yaml", "listen: x:1\ntrusted_proxies: [10.0.0.1, proxy]", {}, {}},
             {"a.yaml:2", "trusted_proxies", "\"proxy\" is no IP address"}},
         Bad{"NestedList",
             {"a.yaml", "trusted_proxies: [[10.0.0.1]]", {}, {}},
@@ -93,6 +93,43 @@ INSTANTIATE_TEST_SUITE_P(
             {"", "", {{"SLESS_TRUSTED_PROXIES", "10.0.0.1/8"}}, {}},
             {"SLESS_TRUSTED_PROXIES", "write 10.0.0.0/8"}},
         Bad{"NoYaml", {"a.yaml", "listen: \"x\nhttp: {", {}, {}}, {"a.yaml:", "no YAML"}},
+        Bad{"Twice",
+            {"a.yaml", "listen: a:1\nlog_level: info\nlisten: b:2\n", {}, {}},
+            {"a.yaml:3", "listen is given twice, first in line 1"}},
+        Bad{"TwiceInGroup",
+            {"a.yaml", "http:\n  workers: 5\n  workers: 5\n", {}, {}},
+            {"a.yaml:3", "http.workers is given twice, first in line 2"}},
+        Bad{"GroupTwice",
+            {"a.yaml", "http: {workers: 5}\nhttp:\n  max_connections: 99\n", {}, {}},
+            {"a.yaml:2", "http is given twice"}},
+        Bad{"TwiceInBothForms",
+            {"a.yaml", "http: {workers: 5}\nhttp.workers: 5\n", {}, {}},
+            {"a.yaml:2", "http.workers is given twice"}},
+        Bad{"SecondDocument",
+            {"a.yaml", "listen: a:1\n---\nlog_level: warn\n", {}, {}},
+            {"a.yaml:3", "second"}},
+        Bad{"UnknownWithoutValue",
+            {"a.yaml", "external_ulr:\n", {}, {}},
+            {"a.yaml:1", "did you mean \"external_url\""}},
+        Bad{"UnknownGroupWithoutValue", {"a.yaml", "htp:\n", {}, {}}, {"a.yaml:1", "\"htp\""}},
+        Bad{"UnknownEmptyGroup", {"a.yaml", "htp: {}\n", {}, {}}, {"a.yaml:1", "\"htp\""}},
+        Bad{"UnknownInGroupWithoutValue",
+            {"a.yaml", "http: {wrkers: }\n", {}, {}},
+            {"a.yaml:1", "did you mean \"http.workers\""}},
+        Bad{"ValueForAGroup", {"a.yaml", "http: 5\n", {}, {}}, {"a.yaml:1", "http", "below it"}},
+        Bad{"MappingForAValue", {"a.yaml", "listen: {}\n", {}, {}}, {"a.yaml:1", "a mapping"}},
+        Bad{"NoText", {"a.yaml", std::string("\xff\xfe\0", 3), {}, {}}, {"a.yaml:1", "UTF-8"}},
+        Bad{"Url", {"a.yaml", "external_url: abc", {}, {}}, {"a.yaml:1", "https", "\"abc\""}},
+        Bad{"UrlScheme", {"", "", {}, {{"external_url", "ftp://x"}}}, {"--external-url", "ftp"}},
+        Bad{"UrlQuery",
+            {"", "", {{"SLESS_EXTERNAL_URL", "http://x/?a=b"}}, {}},
+            {"SLESS_EXTERNAL_URL", "no query"}},
+        Bad{"UrlHost", {"", "", {}, {{"external_url", "http:///x"}}}, {"no host"}},
+        Bad{"UrlPort", {"", "", {}, {{"external_url", "http://x:99999"}}}, {"the port"}},
+        Bad{"UrlSpace", {"", "", {}, {{"external_url", "http://x /"}}}, {"%XX"}},
+        Bad{"ListenWithoutPort", {"", "", {}, {{"listen", "localhost"}}}, {"HOST:PORT"}},
+        Bad{"ListenPort", {"", "", {}, {{"listen", "localhost:70000"}}}, {"0 to 65535"}},
+        Bad{"ListenDescriptor", {"", "", {}, {{"listen", "fd:3"}}}, {"--listen", "descriptor"}},
         Bad{"NoMapping", {"a.yaml", "just words", {}, {}}, {"a.yaml:1", "name: value"}},
         Bad{"Word",
             {"", "", {{"SLESS_LOG_LEVEL", "wran"}}, {}},
@@ -104,6 +141,21 @@ INSTANTIATE_TEST_SUITE_P(
             {"", "", {{"SLESS_INSECURE_NO_SANDBOX", "yes"}}, {}},
             {"true or false", "\"yes\""}}),
     [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Load, TakesWhatIsRight) {
+  for (const char* text : {"---\nlisten: '[::1]:0'\n", "listen: unix:/run/s\n...\n---\n", "",
+                           "external_url: https://fn.example.com:8443/base/\n",
+                           "external_url: http://[::1]\nhttp:\n", "external_url: ''\nlisten:\n"}) {
+    EXPECT_THAT(Load({"a.yaml", text, {}, {}}), base::IsOk()) << text;
+  }
+}
+
+TEST(Load, ShowsNoPasswordOfAUrl) {
+  const auto options = Load({"a.yaml", "external_url: http://u:hunter2@x/", {}, {}});
+  ASSERT_FALSE(options.has_value());
+  EXPECT_THAT(options.error().message,
+              AllOf(HasSubstr("user information"), testing::Not(HasSubstr("hunter2"))));
+}
 
 TEST(ToYaml, GivesTheSameOptionsAgain) {
   auto options =

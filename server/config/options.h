@@ -18,7 +18,14 @@ struct About {
   int64_t min = std::numeric_limits<int64_t>::min();
   int64_t max = std::numeric_limits<int64_t>::max();
   std::string_view values = "";  ///< allowed words, separated by '|'
+  /// of a text: what is wrong with it; the message says what was wanted and found
+  base::Status (*check)(std::string_view text) = nullptr;
 };
+
+/// HOST:PORT or unix:/path; whether the host is one shows when slessd listens.
+base::Status CheckListen(std::string_view text);
+/// An http or https URL without user information, query and fragment, or "".
+base::Status CheckUrl(std::string_view text);
 
 /// Names are "group.name"; in the file a group is a mapping, in the environment SLESS_GROUP_NAME,
 /// as a flag --group-name.
@@ -47,10 +54,12 @@ struct Options {
   static void Fields(Self& self, Visitor& visit) {
     visit("data_dir", self.data_dir,
           About{"folder of everything that slessd keeps; made with mode 0700 where it is missing"});
-    visit("listen", self.listen, About{"HOST:PORT to listen on; port 0 takes a free one"});
+    visit("listen", self.listen,
+          About{.text = "HOST:PORT to listen on; port 0 takes a free one", .check = CheckListen});
     visit("external_url", self.external_url,
-          About{"URL under which clients reach this server, for the URLs that it hands out; "
-                "default: http:// and the address it listens on"});
+          About{.text = "URL under which clients reach this server, for the URLs that it hands "
+                        "out; default: http:// and the address it listens on",
+                .check = CheckUrl});
     visit("trusted_proxies", self.trusted_proxies,
           About{"proxies in front of this server, whose X-Forwarded-For, -Proto and -Host count"});
     visit("log_level", self.log_level,
