@@ -18,9 +18,9 @@ inline constexpr size_t kMaxBodyText = 12 * 1024 * 1024;
 /// The event of a request that came in at /http/…; JSON text.
 std::string HttpEvent(const http::Request& request, base::TimePoint now);
 
-/// The HTTP answer of a handler's result, which is what base::CheckJson takes. An object with "statusCode" describes the answer, any
-/// other JSON is the answer. Error: kFailedPrecondition, reason HandlerError: the description is
-/// wrong; the message says which part of it.
+/// The HTTP answer of a handler's result, which is what base::CheckJson takes. An object with
+/// "statusCode" describes the answer, any other JSON is the answer. Error: kFailedPrecondition,
+/// reason HandlerError: the description is wrong; the message says which part of it.
 base::Result<http::Response> HttpAnswer(std::string_view result_json);
 
 }  // namespace sless::runner
