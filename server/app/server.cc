@@ -123,7 +123,7 @@ void Server::WireRooms() {
   jobs_ = std::make_unique<reconcile::JobReconciler>(reconcile::JobReconciler::Deps{
       store, clock_, log_, [this](const auto& run) { runs_->Cancel(run); }});
   gc_ = std::make_unique<reconcile::ArtifactGc>(reconcile::ArtifactGc::Deps{
-      store, *drivers_.artifacts, *drivers_.builder, *builds_, clock_, log_});
+      store, *drivers_.artifacts, *drivers_.builder, *builds_, *drivers_.runtime, clock_, log_});
   controller_->Add(api::kKindFunction, *functions_);
   controller_->Add(api::kKindTrigger, *triggers_);
   controller_->Add(api::kKindJob, *jobs_);

@@ -9,7 +9,7 @@ namespace {
 class FakeUnderTest final : public runtime::RuntimeUnderTest {
  public:
   runtime::Runtime& runtime() override { return fake_; }
-  runtime::ReplicaSpec Good() override { return {}; }
+  runtime::ReplicaSpec Good() override { return {.code_dir = "/code"}; }
   runtime::ReplicaSpec Broken() override {
     fake_.fail_start = true;
     return {};

@@ -48,6 +48,8 @@ base::Status ArtifactGc::CollectLayers() {
       if (!revision.status.code_dir.empty()) in_use.push_back(revision.status.code_dir);
       if (!revision.status.deps_dir.empty()) in_use.push_back(revision.status.deps_dir);
     }
+    // After the revisions: none of those that are gone begins a replica any more.
+    for (auto& layer : deps_.runtime.LayersInUse()) in_use.push_back(layer);
     status = deps_.builder.Collect(in_use);
   });
   return status;

@@ -7,13 +7,15 @@
 #include "server/artifact/artifact_store.h"
 #include "server/build/builder.h"
 #include "server/reconcile/build_runner.h"
+#include "server/runtime/runtime.h"
 #include "server/store/object_store.h"
 
 namespace sless::reconcile {
 
 /// Removes code and layers that nothing needs any more. Needed is what a function's spec, the spec
-/// that serves it, a Revision object or a build refers to, and what is younger than kMinAge (an
-/// upload whose function is not written yet). Thread safety: one call at a time.
+/// that serves it, a Revision object, a build or a replica (also one that drains) refers to, and
+/// what is younger than kMinAge (an upload whose function is not written yet). Thread safety: one
+/// call at a time.
 class ArtifactGc {
  public:
   static constexpr std::chrono::hours kMinAge{1};
@@ -22,6 +24,7 @@ class ArtifactGc {
     artifact::ArtifactStore& artifacts;
     build::Builder& builder;
     BuildRunner& builds;
+    const runtime::Runtime& runtime;
     const base::Clock& clock;
     base::Logger& log;
   };

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,9 @@ class Runtime {
 
   /// The replicas of `revision` now; empty for a revision that is not known.
   virtual std::vector<Replica> Observe(const RevisionKey& revision) const = 0;
+
+  /// Folders of the layers that replicas use, of whatever revision: also those that drain.
+  virtual std::set<std::string> LayersInUse() const = 0;
 
   /// Kills one replica and starts it again at once: it is ready to the eye, but takes no calls.
   virtual void Kill(const RevisionKey& revision, const std::string& replica_id) = 0;

@@ -213,19 +213,24 @@ std::optional<base::TimePoint> CronScheduler::Tick() {
   std::lock_guard one(tick_);
   const auto now = deps_.clock.Now();
   NoticeClock(now);
-  auto entries = entries_.With([](const auto& all) { return all; });
   std::optional<base::TimePoint> next;
   const auto sooner = [&](std::optional<base::TimePoint> time) {
     if (time && (!next || *time < *next)) next = time;
   };
-  for (auto& [key, entry] : entries) {
-    const bool back = entry.looked_at > now;
-    if (back) {
-      entry.looked_at = now;
-    } else if (entry.next && *entry.next > now) {
-      sooner(entry.next);
-      continue;
+  // Copies of those that are due: what follows calls the store, so without the lock.
+  std::vector<std::pair<api::ObjectKey, Entry>> due;
+  entries_.With([&](const auto& all) {
+    for (const auto& [key, entry] : all) {
+      if (entry.looked_at <= now && entry.next && *entry.next > now) {
+        sooner(entry.next);
+      } else {
+        due.emplace_back(key, entry);
+      }
     }
+  });
+  for (auto& [key, entry] : due) {
+    const bool back = entry.looked_at > now;
+    if (back) entry.looked_at = now;
     const auto plan = MakePlan(entry, now);
     base::Result<bool> done = true;
     if (plan) {

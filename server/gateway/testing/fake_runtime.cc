@@ -167,6 +167,19 @@ std::vector<runtime::Replica> FakeRuntime::Observe(const runtime::RevisionKey& r
   return out;
 }
 
+std::set<std::string> FakeRuntime::LayersInUse() const {
+  std::lock_guard lock(mutex_);
+  std::set<std::string> layers;
+  for (const auto& [key, nodes] : nodes_) {
+    for (const auto& node : nodes) {
+      layers.insert(node->spec.code_dir);
+      layers.insert(node->spec.deps_dir);
+    }
+  }
+  layers.erase("");
+  return layers;
+}
+
 int FakeRuntime::Running(const runtime::RevisionKey& revision) const {
   const auto seen = Observe(revision);
   return static_cast<int>(std::count_if(

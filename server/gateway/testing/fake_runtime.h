@@ -28,6 +28,7 @@ class FakeRuntime final : public runtime::Runtime {
   base::Status Retire(const runtime::RevisionKey& revision, const runtime::ReplicaSpec& spec,
                       int want, const std::string& idle_replica) override;
   std::vector<runtime::Replica> Observe(const runtime::RevisionKey& revision) const override;
+  std::set<std::string> LayersInUse() const override;
   void Kill(const runtime::RevisionKey& revision, const std::string& replica_id) override;
   void OnChange(std::function<void(const runtime::RevisionKey&)> callback) override;
   void Shutdown(base::Deadline deadline) override;

@@ -27,7 +27,8 @@ class Launcher {
            std::string bwrap);
 
   std::string SocketPath(const std::string& id) const { return socket_dir_ + "/" + id; }
-  /// Errors: kInternal: what could not be done.
+  /// Errors: kResourceExhausted no process, memory or descriptor is left: nobody's fault, goes
+  /// later; kInternal what else could not be done.
   base::Result<Launched> Launch(const RevisionKey& key, const ReplicaSpec& spec,
                                 const std::string& id, const Interpreter& interpreter);
   /// Removes the socket and folder of a replica that has ended.

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "client/base/digest.h"
+#include "client/base/fd.h"
 #include "client/base/guarded.h"
 #include "client/base/spawn.h"
 #include "client/base/strings.h"
@@ -62,43 +63,30 @@ class ProcessRuntime final : public Runtime {
   }
 
   base::Status Ensure(const RevisionKey& revision, const ReplicaSpec& spec, int want) override {
-    if (want < 0 || want > 1000) {
-      return base::Err(Code::kInvalidArgument,
-                       fmt::format("want 0 to 1000 replicas, got {}", want));
-    }
-    Interpreter interpreter;
-    if (want > 0) {
-      ASSIGN_OR_RETURN(interpreter, InterpreterOf(spec.runtime));
-    }
-    const bool down = wanted_.With([&](Wanted& w) {
-      if (w.shut_down) return true;
-      if (want == 0) {
-        w.revisions.erase(revision);
-      } else {
-        w.revisions[revision] = {spec, interpreter, want};
-      }
-      return false;
-    });
-    if (down && want > 0) return base::Err(Code::kUnavailable, "the runtime is shutting down");
-    Wake();
-    return base::Ok();
+    return Want(revision, spec, want, {});
   }
 
   base::Status Retire(const RevisionKey& revision, const ReplicaSpec& spec, int want,
                       const std::string& idle_replica) override {
-    wanted_.With([&](Wanted& w) { w.retires.insert({revision, idle_replica}); });
-    return Ensure(revision, spec, want);
+    return Want(revision, spec, want, {{revision, idle_replica}});
   }
 
   std::vector<Replica> Observe(const RevisionKey& revision) const override {
-    return published_.With([&](const auto& all) {
-      const auto it = all.find(revision);
-      return it == all.end() ? std::vector<Replica>{} : it->second;
+    return published_.With([&](const Published& all) {
+      const auto it = all.replicas.find(revision);
+      return it == all.replicas.end() ? std::vector<Replica>{} : it->second;
     });
   }
 
+  std::set<std::string> LayersInUse() const override {
+    return published_.With([](const Published& all) { return all.layers; });
+  }
+
   void Kill(const RevisionKey& revision, const std::string& replica_id) override {
-    wanted_.With([&](Wanted& w) { w.kills.insert({revision, replica_id}); });
+    wanted_.With([&](Wanted& w) {
+      w.kills.insert({revision, replica_id});
+      w.changed = true;
+    });
     Wake();
   }
 
@@ -111,27 +99,61 @@ class ProcessRuntime final : public Runtime {
       w.revisions.clear();
       w.kill_at = w.shut_down ? std::min(w.kill_at, deadline.at) : deadline.at;
       w.shut_down = true;
+      w.changed = true;
     });
     Wake();
+    // All is killed at the deadline. What is left then only the kernel can end, and it does.
     std::unique_lock lock(idle_mutex_);
     idle_changed_.wait(lock, [&] { return idle_; });
   }
 
  private:
+  using Named = std::set<std::pair<RevisionKey, std::string>>;  // replicas by their ids
   struct Desired {
-    ReplicaSpec spec;
+    std::shared_ptr<const ReplicaSpec> spec;
     Interpreter interpreter;
     int want = 0;
   };
   struct Wanted {
     std::map<RevisionKey, Desired> revisions;
-    std::set<std::pair<RevisionKey, std::string>> kills;
-    std::set<std::pair<RevisionKey, std::string>> retires;  // the first to go where one must
+    Named kills;
+    Named retires;  // the first to go where one must
     bool shut_down = false;
     SteadyPoint kill_at = SteadyPoint::max();
+    bool changed = false;  // since the thread looked
+  };
+  struct Published {
+    std::map<RevisionKey, std::vector<Replica>> replicas;
+    std::set<std::string> layers;
   };
 
   void Wake() const { eventfd_write(wake_, 1); }
+
+  // `idle` in the same step: who is to go is asked once, when one must.
+  base::Status Want(const RevisionKey& revision, const ReplicaSpec& spec, int want, Named idle) {
+    if (want < 0 || want > 1000) {
+      return base::Err(Code::kInvalidArgument,
+                       fmt::format("want 0 to 1000 replicas, got {}", want));
+    }
+    Desired desired{std::make_shared<const ReplicaSpec>(spec), {}, want};
+    if (want > 0) {
+      ASSIGN_OR_RETURN(desired.interpreter, InterpreterOf(spec.runtime));
+    }
+    const bool down = wanted_.With([&](Wanted& w) {
+      if (w.shut_down) return true;
+      if (want == 0) {
+        w.revisions.erase(revision);
+      } else {
+        w.revisions[revision] = std::move(desired);
+      }
+      w.retires.merge(idle);
+      w.changed = true;
+      return false;
+    });
+    if (down && want > 0) return base::Err(Code::kUnavailable, "the runtime is shutting down");
+    Wake();
+    return base::Ok();
+  }
 
   // Known from the start, or looked for once, when the first function of a runtime comes; a missing
   // one is looked for again, it may be installed meanwhile.
@@ -154,15 +176,9 @@ class ProcessRuntime final : public Runtime {
     while (!stop.stop_requested() || !replicas_.empty()) {
       TurnEvents events;
       std::set<RevisionKey> changed;
-      Wanted wanted = wanted_.With([](Wanted& w) {
-        Wanted copy = w;
-        w.kills.clear();
-        w.retires.clear();
-        return copy;
-      });
-      Adjust(wanted, events, changed);
+      if (TakeWanted()) Adjust(events, changed);
       for (auto& replica : replicas_) {
-        if (wanted.kills.contains({replica->key(), replica->view().id})) replica->Kill(events);
+        if (now_.kills.contains({replica->key(), replica->view().id})) replica->Kill(events);
         // Asked for each one: what one of them said may have been the last that there was room for.
         replica->Turn(events, !LogsBehind());
         for (const auto& event : std::exchange(events.lines, {})) {
@@ -175,8 +191,8 @@ class ProcessRuntime final : public Runtime {
       if (!changed.empty()) Publish();
       if (!changed.empty()) Tell(changed);
       // What was killed in a sandbox ends a moment after bubblewrap did; its cgroup is empty then.
-      const bool settled = dead_cgroups_.empty() || clock_.Steady() - kRunnerEnd >= wanted.kill_at;
-      SetIdle(wanted.shut_down && replicas_.empty() && settled);
+      const bool settled = dead_cgroups_.empty() || clock_.Steady() - kRunnerEnd >= now_.kill_at;
+      SetIdle(now_.shut_down && replicas_.empty() && settled);
       Wait();
     }
     // Killed processes leave their cgroups a moment later.
@@ -186,41 +202,53 @@ class ProcessRuntime final : public Runtime {
     }
   }
 
-  void Adjust(const Wanted& wanted, TurnEvents& events, std::set<RevisionKey>& changed) {
+  // Most turns are for a line of a log: what is wanted is looked at only where it changed. Replicas
+  // that run need no look either: one that dies starts itself again, and only what was stopped
+  // goes.
+  bool TakeWanted() {
+    now_.kills.clear();
+    now_.retires.clear();
+    return wanted_.With([&](Wanted& w) {
+      if (!w.changed) return false;
+      w.changed = false;
+      now_ = w;
+      w.kills.clear();
+      w.retires.clear();
+      return true;
+    });
+  }
+
+  void Adjust(TurnEvents& events, std::set<RevisionKey>& changed) {
     // Who goes first: one that is said to be idle, then one that does not run, then the newest.
     std::vector<RunningReplica*> order;
     for (auto it = replicas_.rbegin(); it != replicas_.rend(); ++it) order.push_back(it->get());
     const auto rank = [&](const RunningReplica* r) {
-      if (wanted.retires.contains({r->key(), r->view().id})) return 0;
+      if (now_.retires.contains({r->key(), r->view().id})) return 0;
       return r->view().state == ReplicaState::kReady ? 2 : 1;
     };
     std::stable_sort(order.begin(), order.end(),
                      [&](const auto* a, const auto* b) { return rank(a) < rank(b); });
+    std::map<RevisionKey, int> counts;
+    for (const auto* replica : order) counts[replica->key()] += replica->stopping() ? 0 : 1;
     for (RunningReplica* replica : order) {
-      const auto desired = wanted.revisions.find(replica->key());
-      const int want = desired == wanted.revisions.end() ? 0 : desired->second.want;
-      if (replica->stopping() ? wanted.shut_down : Count(replica->key()) > want) {
-        replica->Stop(std::min(clock_.Steady() + options_.grace + kRunnerEnd, wanted.kill_at),
-                      events);
-        if (std::exchange(events.changed, false)) changed.insert(replica->key());
-      }
+      const auto desired = now_.revisions.find(replica->key());
+      const int want = desired == now_.revisions.end() ? 0 : desired->second.want;
+      int& count = counts[replica->key()];
+      if (replica->stopping() ? !now_.shut_down : count <= want) continue;
+      if (!replica->stopping()) --count;
+      replica->Stop(std::min(clock_.Steady() + options_.grace + kRunnerEnd, now_.kill_at), events);
+      if (std::exchange(events.changed, false)) changed.insert(replica->key());
     }
-    for (const auto& [key, desired] : wanted.revisions) {
-      for (int count = Count(key); count < desired.want; ++count) {
+    for (const auto& [key, desired] : now_.revisions) {
+      for (int& count = counts[key]; count < desired.want; ++count) {
         replicas_.push_back(std::make_unique<RunningReplica>(
-            key, desired.spec, desired.interpreter,
+            key, *desired.spec, desired.interpreter,
             RunningReplica::Deps{options_, launcher_, clock_, dead_cgroups_}));
         replicas_.back()->Start(events);
         changed.insert(key);
       }
     }
     events.changed = false;
-  }
-
-  int Count(const RevisionKey& key) const {
-    return static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(), [&](const auto& r) {
-      return r->key() == key && !r->stopping();
-    }));
   }
 
   void RemoveGone(std::set<RevisionKey>& changed) {
@@ -232,8 +260,13 @@ class ProcessRuntime final : public Runtime {
   }
 
   void Publish() {
-    std::map<RevisionKey, std::vector<Replica>> all;
-    for (const auto& replica : replicas_) all[replica->key()].push_back(replica->view());
+    Published all;
+    for (const auto& replica : replicas_) {
+      all.replicas[replica->key()].push_back(replica->view());
+      for (const auto& layer : {replica->spec().code_dir, replica->spec().deps_dir}) {
+        if (!layer.empty()) all.layers.insert(layer);
+      }
+    }
     published_.With([&](auto& published) { published = std::move(all); });
   }
 
@@ -276,7 +309,7 @@ class ProcessRuntime final : public Runtime {
   base::Logger& log_;
   const LogSink sink_;
   base::Guarded<Wanted> wanted_;
-  base::Guarded<std::map<RevisionKey, std::vector<Replica>>> published_;
+  base::Guarded<Published> published_;
   base::Guarded<std::map<std::string, Interpreter>> interpreters_;
   base::Guarded<std::function<void(const RevisionKey&)>> on_change_;
   std::mutex idle_mutex_;
@@ -286,6 +319,7 @@ class ProcessRuntime final : public Runtime {
   const std::string socket_dir_;
 
   // The thread's own.
+  Wanted now_;
   Launcher launcher_;
   std::vector<Cgroup> dead_cgroups_;
   std::vector<std::unique_ptr<RunningReplica>> replicas_;
@@ -293,13 +327,10 @@ class ProcessRuntime final : public Runtime {
   std::jthread thread_;  // last: all else exists before it starts
 };
 
-base::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error || chmod(path.c_str(), 0700) != 0) {
-    return base::Err(Code::kInternal, fmt::format("cannot use the folder {}: {}", path,
-                                                  error ? error.message() : std::strerror(errno)));
-  }
+base::Status OwnFolder(const std::string& path) {
+  RETURN_IF_ERROR(base::MakeFolders(path));
+  if (chmod(path.c_str(), 0700) != 0)
+    return base::SystemError("cannot use the folder " + path, Code::kInternal);
   return base::Ok();
 }
 
@@ -314,7 +345,7 @@ base::Result<std::string> SocketFolder(const std::string& state_dir) {
   }
   fs::remove_all(usual, error);
   if (usual.size() + 14 <= kMaxSocketPath) {
-    RETURN_IF_ERROR(MakeFolder(usual));
+    RETURN_IF_ERROR(OwnFolder(usual));
     return usual;
   }
   char folder[] = "/tmp/sless-XXXXXX";
@@ -354,7 +385,7 @@ base::Result<std::unique_ptr<Runtime>> MakeProcessRuntime(ProcessOptions options
     *path = fs::absolute(*path).lexically_normal().string();
   }
   RETURN_IF_ERROR(CheckFiles(options));
-  RETURN_IF_ERROR(MakeFolder(options.state_dir));
+  RETURN_IF_ERROR(OwnFolder(options.state_dir));
   std::error_code ignored;
   fs::remove_all(options.state_dir + "/links", ignored);
   ASSIGN_OR_RETURN(std::string sockets, SocketFolder(options.state_dir));

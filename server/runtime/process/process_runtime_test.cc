@@ -448,14 +448,17 @@ TEST_F(ProcessRuntimeTest, ADrainLetsARunningCallEnd) {
   std::thread caller([&] { answer = Event(replica, "1"); });
   Until([&](const auto&) { return Lines().find("began") != std::string::npos; });
   EXPECT_THAT(runtime_->Ensure(key_, spec, 0), IsOk());
+  Until([](const auto& r) { return r.size() == 1 && r[0].state == ReplicaState::kStopping; });
+  EXPECT_TRUE(runtime_->LayersInUse().contains(spec.code_dir)) << "it may load more of it";
   caller.join();
   EXPECT_THAT(answer, HasSubstr("whole"));
   EXPECT_TRUE(Until([](const auto& r) { return r.empty(); }).empty());
 }
 
 TEST_F(ProcessRuntimeTest, WhoPrintsMoreThanCanBeKeptWaitsAndLosesNothing) {
-  const ReplicaSpec spec = Python(
+  ReplicaSpec spec = Python(
       "def handle(event):\n  for i in range(3000): print(i, 'x' * 1000)\n  return 'printed'\n");
+  spec.timeout_sec = 60;  // the machine may be busy
   const Replica replica = Ready(spec);
   behind_ = true;
   std::atomic<bool> answered = false;

@@ -39,6 +39,7 @@ class RunningReplica {
 
   const Replica& view() const { return view_; }
   const RevisionKey& key() const { return key_; }
+  const ReplicaSpec& spec() const { return spec_; }
   bool stopping() const { return view_.state == ReplicaState::kStopping; }
   /// Stopped on request and nothing of it is left.
   bool gone() const { return stopping() && child_.pid < 0; }

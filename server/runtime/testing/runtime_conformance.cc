@@ -133,6 +133,20 @@ TEST_P(RuntimeConformance, RevisionsLiveSideBySide) {
   EXPECT_EQ(Ids(Key(2), ReplicaState::kReady).size(), 1u);
 }
 
+TEST_P(RuntimeConformance, LayersAreInUseUntilTheLastReplicaIsGone) {
+  const auto spec = under_test_->Good();
+  const auto in_use = [&] { return runtime().LayersInUse().contains(spec.code_dir); };
+  ASSERT_THAT(runtime().Ensure(Key(1), spec, 1), IsOk());
+  ASSERT_TRUE(EventuallyReady(Key(1), 1));
+  EXPECT_TRUE(in_use());
+  ASSERT_THAT(runtime().Ensure(Key(1), spec, 0), IsOk());
+  EXPECT_TRUE(Eventually([&] {
+    if (in_use()) return false;
+    EXPECT_TRUE(runtime().Observe(Key(1)).empty());
+    return true;
+  }));
+}
+
 TEST_P(RuntimeConformance, FailedStartIsToldAndTriedAgainLater) {
   ASSERT_THAT(runtime().Ensure(Key(1), under_test_->Broken(), 1), IsOk());
   ASSERT_TRUE(Eventually([&] { return !Ids(Key(1), ReplicaState::kFailed).empty(); }));
