@@ -1,5 +1,6 @@
 // slessd: reads settings, then serves until a signal, or does one small thing with the data folder.
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,11 +12,10 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 
+#include "client/base/fd.h"
 #include "client/base/strings.h"
 #include "server/app/drivers.h"
 #include "server/app/lifecycle.h"
@@ -56,6 +56,40 @@ std::map<std::string, std::string> RegistryVariables(
   return some;
 }
 
+/// Whoever starts us without one of the three: what is opened next must not become it. Each is
+/// opened the wrong way round, so that what goes there fails as it would without.
+void HoldStandardDescriptors() {
+  for (const int mode : {O_WRONLY, O_RDONLY, O_RDONLY}) {
+    const int fd = open("/dev/null", mode);
+    if (fd > STDERR_FILENO) {
+      close(fd);
+      return;
+    }
+  }
+}
+
+base::Result<std::string> ReadConfiguration(const std::string& path) {
+  constexpr size_t kMost = 1 << 20;
+  const auto bad = [&](const std::string& why) {
+    return base::Err(base::Code::kInvalidArgument,
+                     fmt::format("cannot read the configuration file {}: {}", path, why));
+  };
+  const base::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (!file || fstat(file.get(), &info) != 0) return bad(base::ErrnoText());
+  if (S_ISDIR(info.st_mode)) return bad("it is a folder; name the file in it");
+  std::string text;
+  char buffer[16384];
+  while (true) {
+    const ssize_t n = read(file.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return bad(base::ErrnoText());
+    if (n == 0) return text;
+    text.append(buffer, static_cast<size_t>(n));
+    if (text.size() > kMost) return bad(fmt::format("it has more than {} bytes", kMost));
+  }
+}
+
 /// --data-dir and the like: every setting is a flag; values go to config, which knows types and
 /// bounds.
 struct Flags {
@@ -89,13 +123,7 @@ struct Flags {
     sources.environment = AllVariables();
     sources.file_path = config_file;
     if (!config_file.empty()) {
-      std::ifstream file(config_file);
-      std::stringstream text;
-      text << file.rdbuf();
-      if (!file)
-        return base::Err(base::Code::kInvalidArgument,
-                         fmt::format("cannot read the configuration file {}", config_file));
-      sources.file_text = text.str();
+      ASSIGN_OR_RETURN(sources.file_text, ReadConfiguration(config_file));
     }
     for (const auto& [name, value] : values) {
       if (command.count(config::FlagName(name)) > 0) sources.flags[name] = value;
@@ -159,9 +187,26 @@ int Serve(const config::Options& options) {
   return app::ServeUntilSignal(options, std::move(environment), log);
 }
 
+/// The parser only says that a command is required.
+base::Status CheckCommand(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return base::Ok();
+  std::vector<std::string> known;
+  for (const auto* command : app.get_subcommands(nullptr)) {
+    if (command->get_name() == argv[1]) return CheckCommand(*command, argc - 1, argv + 1);
+    known.push_back(command->get_name());
+  }
+  if (known.empty()) return base::Ok();
+  const auto near = base::Nearest(argv[1], known);
+  return base::Err(base::Code::kInvalidArgument,
+                   fmt::format("{} has no command \"{}\"; {}", app.get_name(), argv[1],
+                               near.empty() ? "there are " + base::Join(known, ", ")
+                                            : "did you mean \"" + near + "\"?"));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  HoldStandardDescriptors();
   umask(077);
   CLI::App cli{
       "slessd runs functions: it builds them, serves them over HTTP, on a schedule and as jobs.",
@@ -170,7 +215,7 @@ int main(int argc, char** argv) {
   cli.require_subcommand(1);
 
   Flags serve_flags, config_flags;
-  auto* serve = cli.add_subcommand("serve", "Serve until SIGTERM or SIGINT");
+  auto* serve = cli.add_subcommand("serve", "Serve until SIGTERM, SIGINT or SIGHUP");
   serve_flags.AddTo(*serve);
   auto* show = cli.add_subcommand("config", "Print the settings in effect as a configuration file");
   config_flags.AddTo(*show);
@@ -196,6 +241,7 @@ int main(int argc, char** argv) {
         ->type_name("NAME");
   }
 
+  if (const auto known = CheckCommand(cli, argc, argv); !known) return Fail(known.error());
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -71,7 +71,9 @@ base::Result<DataDir> DataDir::Lock(const std::string& path) {
             pid.empty() ? "" : " (process " + pid + ")", absolute));
   }
   if (ftruncate(fd, 0) != 0) return SystemError("cannot write", lock_path);
-  RETURN_IF_ERROR(WriteAll(fd, std::to_string(getpid()), lock_path));
+  // For the message above only: a full disk keeps nobody from serving what is there.
+  if (!base::WriteAll(fd, std::to_string(getpid())) && errno != ENOSPC && errno != EDQUOT)
+    return SystemError("cannot write", lock_path);
   // What a killed server left must not send anybody to a wrong address.
   unlink(dir.Path("server.json").c_str());
   return dir;

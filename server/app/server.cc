@@ -36,10 +36,6 @@ std::string LocalUrl(const std::string& address) {
 /// have its socket for a moment yet.
 base::Result<std::unique_ptr<http::Listener>> Listen(http::IoPool& io, const std::string& listen,
                                                      const base::Clock& clock) {
-  if (listen.starts_with("fd:")) {
-    return base::Err(base::Code::kInvalidArgument,
-                     "listen address \"" + listen + "\": want HOST:PORT or unix:/path");
-  }
   const auto patience = base::Deadline::After(clock, std::chrono::seconds(2));
   while (true) {
     auto listener = http::Listener::Open(io, listen);
@@ -149,7 +145,10 @@ base::Status Server::Run() {
   listener_.reset();
   RETURN_IF_ERROR(runs_->Start());
   scheduler_->Start();
-  RETURN_IF_ERROR(data_.Announce(http_->address()));
+  if (const auto announced = data_.Announce(http_->address()); !announced) {
+    log_.Warn("server.json is not written; who looks there does not find this server",
+              {{"error", announced.error().message}});
+  }
   log_.Info("listening", {{"address", http_->address()},
                           {"external_url", external_url_},
                           {"version", SLESS_VERSION},

@@ -16,7 +16,7 @@ namespace sless::artifact {
 class Writer {
  public:
   virtual ~Writer() = default;
-  /// Appends. Errors: kResourceExhausted (disk full), kTooLarge above the store's limit per
+  /// Appends. Errors: kUnavailable (disk full), kTooLarge above the store's limit per
   /// artifact.
   virtual base::Status Write(std::string_view bytes) = 0;
   /// A local file with what was written so far (flushed), for checks before Commit.

@@ -136,7 +136,7 @@ TEST(FilesystemStore, AFullDiskIsToldAsSuch) {
   ASSERT_NE(full, nullptr);
   ::dup2(::fileno(full), target);
   std::fclose(full);
-  EXPECT_THAT((*writer)->Write("1"), IsError(Code::kResourceExhausted, HasSubstr("No space left")));
+  EXPECT_THAT((*writer)->Write("1"), IsError(Code::kUnavailable, HasSubstr("the disk is full")));
 }
 
 }  // namespace

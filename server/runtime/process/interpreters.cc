@@ -81,7 +81,9 @@ base::Result<Interpreter> FindInterpreter(const ProcessOptions& options,
     }
     const auto lines = base::Split(output->text, '\n');
     if (lines.size() < 3 || !lines[0].starts_with(question.version)) {
-      tried.push_back(fmt::format("{} (is {})", program, base::Truncate(lines[0], 40)));
+      const auto told = base::Truncate(lines[0], 40);
+      tried.push_back(fmt::format("{} ({})", program,
+                                  told.empty() ? "tells no version" : fmt::format("is {}", told)));
       continue;
     }
     std::error_code error;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <cerrno>
+
 namespace sless::store {
 namespace {
 
@@ -11,16 +13,23 @@ using base::Err;
 
 constexpr int kBusyTimeoutMs = 5000;
 
+/// Where it cannot lengthen the file of the WAL's index, it calls a full disk an I/O error.
+bool IsDiskFull(sqlite3* db, int rc) {
+  if ((rc & 0xff) != SQLITE_IOERR) return (rc & 0xff) == SQLITE_FULL;
+  const int number = db ? sqlite3_system_errno(db) : 0;
+  return rc == SQLITE_IOERR_SHMSIZE || number == ENOSPC || number == EDQUOT;
+}
+
 tl::unexpected<base::Error> SqliteError(sqlite3* db, int rc) {
   const std::string text = db ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
+  if (IsDiskFull(db, rc))
+    return Err(Code::kUnavailable, "the store cannot write: the disk is full");
   switch (rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return Err(Code::kUnavailable,
                  fmt::format("the store was locked by another process for more than {} s",
                              kBusyTimeoutMs / 1000));
-    case SQLITE_FULL:
-      return Err(Code::kUnavailable, "the store cannot write: the disk is full");
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
