@@ -27,7 +27,7 @@ struct ListQuery {
   std::string continue_after;  ///< from Page::continue_after of the page before; "" for the first
 };
 struct Page {
-  std::vector<StoredObject> items;  ///< ordered by namespace, then name
+  std::vector<StoredObject> items;  ///< ordered by namespace, then name; 4 MiB or a little more
   std::string continue_after;       ///< "" at the end
 };
 

@@ -98,6 +98,12 @@ base::Result<std::pair<std::string, std::string>> PageStart(const ListQuery& que
 
 std::string ContinueAfter(const api::ObjectKey& last) { return last.ns + "/" + last.name; }
 
+size_t SizeOf(const StoredObject& object) {
+  size_t size = object.spec_json.size() + object.status_json.size();
+  for (const auto& [key, value] : object.metadata.annotations) size += key.size() + value.size();
+  return size;
+}
+
 tl::unexpected<base::Error> NotFound(const api::ObjectKey& key) {
   return Err(Code::kNotFound, fmt::format("{} does not exist", key.ToString()));
 }

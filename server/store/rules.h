@@ -30,6 +30,10 @@ base::Status CheckVersion(const StoredObject& stored, const std::optional<std::s
 /// Error: kInvalidArgument for a limit out of range, no kind, or a continue_after that is not ours.
 base::Result<std::pair<std::string, std::string>> PageStart(const ListQuery& query);
 std::string ContinueAfter(const api::ObjectKey& last);
+/// A page whose objects have so many bytes takes no more, however few they are.
+inline constexpr size_t kMaxPageBytes = 4 << 20;
+/// What an object counts of it.
+size_t SizeOf(const StoredObject& object);
 
 tl::unexpected<base::Error> NotFound(const api::ObjectKey& key);
 tl::unexpected<base::Error> AlreadyExists(const api::ObjectKey& key);

@@ -26,16 +26,18 @@ class MemoryStore final : public ObjectStore {
     ASSIGN_OR_RETURN(const auto start, PageStart(query));
     std::lock_guard lock(mutex_);
     Page page;
+    size_t bytes = 0;
     for (auto it = objects_.upper_bound({query.kind, start.first, start.second});
          it != objects_.end(); ++it) {
       const auto& [key, object] = *it;
       if (key.kind != query.kind) break;
       if (!query.ns.empty() && key.ns != query.ns) continue;
       if (!key.name.starts_with(query.name_prefix)) continue;
-      if (page.items.size() == query.limit) {
+      if (page.items.size() == query.limit || bytes >= kMaxPageBytes) {
         page.continue_after = ContinueAfter(page.items.back().key);
         break;
       }
+      bytes += SizeOf(object);
       page.items.push_back(object);
     }
     return page;

@@ -135,14 +135,16 @@ class SqliteStore final : public ObjectStore {
       rows.Text(query.kind).Text(query.ns.empty() ? start.first : query.ns).Text(start.second);
       rows.Text(query.name_prefix).Text(end).Int(static_cast<int64_t>(query.limit) + 1);
       Page page;
+      size_t bytes = 0;
       for (;;) {
         ASSIGN_OR_RETURN(const bool more, rows.Step());
         if (!more) return page;
-        if (page.items.size() == query.limit) {
+        if (page.items.size() == query.limit || bytes >= kMaxPageBytes) {
           page.continue_after = ContinueAfter(page.items.back().key);
           return page;
         }
         ASSIGN_OR_RETURN(auto object, ReadRow(rows));
+        bytes += SizeOf(object);
         page.items.push_back(std::move(object));
       }
     });

@@ -7,12 +7,14 @@
 #include <thread>
 
 #include "client/base/testing/result_matchers.h"
+#include "server/store/namespaces.h"
 
 namespace sless::store {
 
 using base::Code;
 using base::IsError;
 using base::IsOk;
+using base::IsOkAndHolds;
 using testing::_;
 using testing::HasSubstr;
 
@@ -222,6 +224,33 @@ TEST_P(ObjectStoreConformance, ListIsOrderedFilteredAndPaged) {
   EXPECT_EQ(Names({"Run", "", "one", 1, ""}), "a/one | a/one-more | a/one.1 | a-b/one | b/one ");
   EXPECT_EQ(Names({"Run", "c", "", 100, ""}), "");
   EXPECT_EQ(Names({"Trigger", "", "", 100, ""}), "");
+}
+
+TEST_P(ObjectStoreConformance, APageOfLargeObjectsEndsEarlier) {
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
+    auto object = Make("Run", "x", name);
+    (name[0] % 2 == 0 ? object.spec_json : object.status_json) = std::string(1536 << 10, 'x');
+    ASSERT_THAT(store_->Create(std::move(object)), IsOk());
+  }
+  MustCreate("Run", "x", "g");
+  EXPECT_EQ(Names({"Run", "x", "", 1000, ""}), "x/a x/b x/c | x/d x/e x/f | x/g ");
+  EXPECT_EQ(Names({"Run", "", "", 2, ""}), "x/a x/b | x/c x/d | x/e x/f | x/g ");
+}
+
+TEST_P(ObjectStoreConformance, NamespacesAreListedOnceInOrder) {
+  for (const char* ns : {"b", "a", "a-b", "c"}) {
+    for (const char* name : {"one", "zz.9", "~"}) MustCreate("Run", ns, name);
+  }
+  MustCreate("Function", "d", "one");
+  using testing::ElementsAre;
+  const auto list = [&](const std::string& after, size_t limit) {
+    return Namespaces(*store_, "Run", after, limit);
+  };
+  EXPECT_THAT(list("", 10), IsOkAndHolds(ElementsAre("a", "a-b", "b", "c")));
+  EXPECT_THAT(list("", 2), IsOkAndHolds(ElementsAre("a", "a-b")));
+  EXPECT_THAT(list("a-b", 2), IsOkAndHolds(ElementsAre("b", "c")));
+  EXPECT_THAT(list("c", 2), IsOkAndHolds(ElementsAre()));
+  EXPECT_THAT(list("x/y", 2), IsError(Code::kInvalidArgument, _));
 }
 
 TEST_P(ObjectStoreConformance, ListGoesOnAfterAnItemThatIsGone) {
