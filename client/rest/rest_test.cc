@@ -192,7 +192,9 @@ TEST_F(Client, PutModes) {
   EXPECT_EQ(requests[1].headers.Get("If-Match"), "\"7\"");
   EXPECT_FALSE(requests[2].headers.Has("If-Match") || requests[2].headers.Has("If-None-Match"));
   const auto body = nlohmann::json::parse(requests[0].body);
-  EXPECT_EQ(body["metadata"], (nlohmann::json{{"namespace", "default"}, {"name", "f"}}));
+  // Annotations that are left out would stay.
+  EXPECT_EQ(body["metadata"],
+            nlohmann::json::parse(R"({"namespace": "default", "name": "f", "annotations": {}})"));
   EXPECT_FALSE(body.contains("status"));
 }
 
@@ -408,11 +410,17 @@ TEST_F(Client, RunsAndRetries) {
   const std::string path = "/v1/namespaces/default/jobs/j/runs";
   api::Run run;
   run.spec.run_id = 3;
-  server_.On("GET", path, {Answer(200, nlohmann::json{{"items", {api::ToJson(run)}}}.dump())});
+  nlohmann::json newest{{"items", {api::ToJson(run)}}, {"continue", "3"}};
+  run.spec.run_id = 2;
+  server_.On("GET", path, {Answer(200, newest.dump())});
+  server_.On("GET", path + "?continue=3",
+             {Answer(200, nlohmann::json{{"items", {api::ToJson(run)}}}.dump())});
   server_.On("POST", path, {Answer(503, ""), Answer(200, "{}")});
   const auto runs = client_->Runs({"default", "j"});
   ASSERT_THAT(runs, IsOk());
+  ASSERT_EQ(runs->size(), 2u);
   EXPECT_EQ(runs->at(0).spec.run_id, 3);
+  EXPECT_EQ(runs->at(1).spec.run_id, 2);
   ASSERT_THAT(client_->RetryRun({"default", "j"}, 3, 2), IsOk());
   EXPECT_EQ(server_.Requests().back().body, R"({"attempt":2,"runId":3})");
 }

@@ -44,9 +44,36 @@ Result<T> Read(const ApiRequest& request, const Result<ApiAnswer>& answer) {
 }
 
 template <class T>
+Result<std::vector<T>> ReadPages(Caller& caller, const std::string& path, const Call& call) {
+  std::vector<T> objects;
+  std::string token;
+  for (int page = 0; page < kMaxPages; ++page) {
+    const ApiRequest request{
+        .path = path + (token.empty() ? "" : "?continue=" + base::PercentEncode(token))};
+    ASSIGN_OR_RETURN(const auto answer, caller.Send(request, call));
+    const auto body = base::ParseJson(answer.body);
+    if (!body) return BadAnswer(request, body.error());
+    if (!body->is_object() || !body->contains("items") || !(*body)["items"].is_array()) {
+      return BadAnswer(request, {Code::kInternal, "want a member \"items\"", "", "", {}});
+    }
+    for (const auto& item : (*body)["items"]) {
+      auto object = api::FromJson<T>(item, api::Unknown::kIgnore);
+      if (!object) return BadAnswer(request, object.error());
+      objects.push_back(std::move(*object));
+    }
+    const auto next = body->find("continue");
+    token = next != body->end() && next->is_string() ? next->template get<std::string>() : "";
+    if (token.empty()) return objects;
+  }
+  return base::Err(Code::kTooLarge, fmt::format("the list has more than {} pages", kMaxPages));
+}
+
+template <class T>
 std::string PutBody(const T& object) {
-  json metadata{{"namespace", object.metadata.ns}, {"name", object.metadata.name}};
-  if (!object.metadata.annotations.empty()) metadata["annotations"] = object.metadata.annotations;
+  // Annotations also where there are none: left out, they would stay as they are.
+  json metadata{{"namespace", object.metadata.ns},
+                {"name", object.metadata.name},
+                {"annotations", object.metadata.annotations}};
   return base::DumpJson(
       json{{"metadata", std::move(metadata)}, {"spec", api::ToJson(object.spec)}});
 }
@@ -118,28 +145,7 @@ Result<T> SlessClient::Get(const Name& name, const Call& call) {
 
 template <class T>
 Result<std::vector<T>> SlessClient::List(const std::string& ns, const Call& call) {
-  std::vector<T> objects;
-  std::string token;
-  for (int page = 0; page < kMaxPages; ++page) {
-    const ApiRequest request{.path =
-                                 api::ListPath(base::PercentEncode(ns), KindOf<T>()) +
-                                 (token.empty() ? "" : "?continue=" + base::PercentEncode(token))};
-    ASSIGN_OR_RETURN(const auto answer, impl_->caller->Send(request, call));
-    const auto body = base::ParseJson(answer.body);
-    if (!body) return BadAnswer(request, body.error());
-    if (!body->is_object() || !body->contains("items") || !(*body)["items"].is_array()) {
-      return BadAnswer(request, {Code::kInternal, "want a member \"items\"", "", "", {}});
-    }
-    for (const auto& item : (*body)["items"]) {
-      auto object = api::FromJson<T>(item, api::Unknown::kIgnore);
-      if (!object) return BadAnswer(request, object.error());
-      objects.push_back(std::move(*object));
-    }
-    const auto next = body->find("continue");
-    token = next != body->end() && next->is_string() ? next->template get<std::string>() : "";
-    if (token.empty()) return objects;
-  }
-  return base::Err(Code::kTooLarge, fmt::format("the list has more than {} pages", kMaxPages));
+  return ReadPages<T>(*impl_->caller, api::ListPath(base::PercentEncode(ns), KindOf<T>()), call);
 }
 
 template <class T>
@@ -277,20 +283,9 @@ base::Status SlessClient::RetryRun(const Name& job, int64_t run_id, int64_t atte
 }
 
 Result<std::vector<api::Run>> SlessClient::Runs(const Name& job, const Call& call) {
-  const ApiRequest request{
-      .path = api::RunsPath(base::PercentEncode(job.ns), base::PercentEncode(job.name))};
-  ASSIGN_OR_RETURN(const auto answer, impl_->caller->Send(request, call));
-  const auto body = base::ParseJson(answer.body);
-  if (!body) return BadAnswer(request, body.error());
-  if (!body->is_object() || !body->contains("items"))
-    return BadAnswer(request, {Code::kInternal, "want a member \"items\"", "", "", {}});
-  std::vector<api::Run> runs;
-  for (const auto& item : (*body)["items"]) {
-    auto run = api::FromJson<api::Run>(item, api::Unknown::kIgnore);
-    if (!run) return BadAnswer(request, run.error());
-    runs.push_back(std::move(*run));
-  }
-  return runs;
+  return ReadPages<api::Run>(
+      *impl_->caller, api::RunsPath(base::PercentEncode(job.ns), base::PercentEncode(job.name)),
+      call);
 }
 
 Result<ServerInfo> SlessClient::Info(const Call& call) {
