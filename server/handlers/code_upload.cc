@@ -39,18 +39,21 @@ http::Reply Head(const Deps& deps, const http::Request& request) {
   return base::Err(Code::kNotFound, "no code was uploaded under this hash");
 }
 
-http::Reply Upload(const Deps& deps, const http::Request& request, http::BodyReader& body) {
-  ASSIGN_OR_RETURN(const auto target, Target(request));
-  const auto& [ns, hash] = target;
-  ASSIGN_OR_RETURN(const bool there, deps.artifacts.Has(ns, hash));
-  if (there) return There(200, hash);
-  ASSIGN_OR_RETURN(const auto writer, deps.artifacts.Create(ns));
-  for (;;) {
-    ASSIGN_OR_RETURN(const auto chunk, body.Read());
-    if (chunk.empty()) break;
-    RETURN_IF_ERROR(writer->Write(chunk));
-  }
-  ASSIGN_OR_RETURN(const auto path, writer->Path());
+class CodeUpload final : public http::Upload {
+ public:
+  CodeUpload(std::unique_ptr<artifact::Writer> writer, std::string hash)
+      : writer_(std::move(writer)), hash_(std::move(hash)) {}
+
+  base::Status Write(std::string_view bytes) override { return writer_->Write(bytes); }
+  http::Reply Finish() override;
+
+ private:
+  const std::unique_ptr<artifact::Writer> writer_;
+  const std::string hash_;
+};
+
+http::Reply CodeUpload::Finish() {
+  ASSIGN_OR_RETURN(const auto path, writer_->Path());
   auto tree = source::ReadZip(path);
   if (!tree) {
     // A limit of the contents is a fault of the archive, not of the size of this request.
@@ -60,15 +63,25 @@ http::Reply Upload(const Deps& deps, const http::Request& request, http::BodyRea
     return error;
   }
   const auto found = source::TreeHash(*tree);
-  if (found != hash) {
+  if (found != hash_) {
     return base::Err(Code::kFailedPrecondition,
                      fmt::format("the uploaded tree has the hash {}, but it was sent under {}; did "
                                  "a file change while it was packed?",
-                                 found, hash),
+                                 found, hash_),
                      "", "HashMismatch");
   }
-  RETURN_IF_ERROR(writer->Commit(hash));
-  return There(201, hash);
+  RETURN_IF_ERROR(writer_->Commit(hash_));
+  return There(201, hash_);
+}
+
+std::variant<http::Reply, std::unique_ptr<http::Upload>> Begin(const Deps& deps,
+                                                               const http::Request& request) {
+  ASSIGN_OR_RETURN(const auto target, Target(request));
+  const auto& [ns, hash] = target;
+  ASSIGN_OR_RETURN(const bool there, deps.artifacts.Has(ns, hash));
+  if (there) return There(200, hash);
+  ASSIGN_OR_RETURN(auto writer, deps.artifacts.Create(ns));
+  return std::make_unique<CodeUpload>(std::move(writer), hash);
 }
 
 }  // namespace
@@ -82,9 +95,8 @@ void AddCodeRoutes(Routes& routes) {
       {"Upload a zip of the tree with this hash; nothing is read where it is there already (200)",
        {200, 201},
        "Code"},
-      64 * 1024 * 1024, [&deps = routes.deps()](http::Request& request, http::BodyReader& body) {
-        return Upload(deps, request, body);
-      });
+      64 * 1024 * 1024,
+      [&deps = routes.deps()](http::Request& request) { return Begin(deps, request); });
 }
 
 }  // namespace sless::handlers

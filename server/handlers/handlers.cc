@@ -42,6 +42,15 @@ void Routes::AddPublic(std::string method, std::string path, RouteDoc doc, http:
               {.max_body = 0, .quiet = true});
 }
 
+void Routes::AddProbe(std::string path, RouteDoc doc, std::function<Response()> answer) {
+  list_.push_back({"GET", path, std::move(doc), false});
+  router_.AddDeferred("GET", std::move(path),
+                      [answer = std::move(answer)](http::Request, const http::Responder& respond) {
+                        respond(answer());
+                      },
+                      {.max_body = 0, .quiet = true});
+}
+
 void AddObjectRoutes(Routes& routes) {
   for (const auto& kind : Kinds()) {
     const auto handlers = std::make_shared<ObjectHandlers>(routes.deps(), kind);
@@ -53,7 +62,8 @@ void AddObjectRoutes(Routes& routes) {
                 {200},
                 name + "List",
                 "",
-                {{"limit", "at most so many", "", 1000, 1}, {"continue", "from the page before"}}},
+                {{"limit", "at most so many, fewer where they are large", "", 1000, 1},
+                 {"continue", "from the page before"}}},
                [handlers](http::Request& request) { return handlers->List(request); });
     routes.Add("GET", one,
                {"Read; with wait=ready answers as soon as status.observedGeneration has reached "

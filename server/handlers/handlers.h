@@ -28,11 +28,11 @@ struct Deps {
   observe::Registry& metrics;
   const base::Clock& clock;
   base::Logger& log;
-  http::WakeHub& hub;                 ///< woken by WakeOnChange
-  std::string external_url;           ///< without a final '/'
-  std::vector<std::string> runtimes;  ///< that this host can run
-  std::function<base::Status()>
-      readiness;  ///< kUnavailable: why /readyz says 503; its message is shown to everybody
+  http::WakeHub& hub;                       ///< woken by WakeOnChange
+  std::string external_url;                 ///< without a final '/'
+  std::vector<std::string> runtimes;        ///< that this host can run
+  std::function<base::Status()> readiness;  ///< must not block; kUnavailable: why /readyz says 503;
+                                            ///< its message is shown to everybody
 };
 
 /// Adds every route. All under /v1 need a bearer token; /healthz, /readyz and /metrics need none.

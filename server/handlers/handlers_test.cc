@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -37,11 +38,15 @@ class FakeLogs final : public invocations::LogStore {
   base::Result<std::vector<invocations::LogRecord>> Read(
       const std::string&, const std::string&, const invocations::LogQuery& query) const override {
     last = query;
+    ++reading;
+    for (int i = 0; slow && i < 20'000; ++i) std::this_thread::sleep_for(1ms);
     return records;
   }
   void Remove(const std::string&, const std::string&, int64_t) override {}
   std::vector<invocations::LogRecord> records;
   mutable invocations::LogQuery last;
+  mutable std::atomic<int> reading{0};
+  std::atomic<bool> slow{false};
 };
 
 std::string Zip(const source::Tree& tree) {
@@ -232,6 +237,26 @@ TEST_F(HandlersTest, WithoutATokenOnlyHealthAndMetricsAnswer) {
   EXPECT_EQ(restoring.status, 503);
   EXPECT_EQ(restoring.Header("Retry-After"), "1");
   EXPECT_EQ(Json(Do("GET", "/v1/info"))["externalUrl"], "http://example.test");
+}
+
+TEST_F(HandlersTest, HealthAnswersWhileAllWorkersAreBusy) {
+  logs.slow = true;
+  std::vector<std::unique_ptr<http::RawClient>> busy;
+  for (int i = 0; i < 4; ++i) {
+    busy.push_back(std::make_unique<http::RawClient>(server->address()));
+    busy.back()->Send("GET /v1/namespaces/default/functions/f/logs HTTP/1.1\r\nHost: x\r\n" +
+                      bearer + "\r\n");
+  }
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  while (logs.reading < 4 && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(1ms);
+  ASSERT_EQ(logs.reading, 4);
+  for (const char* path : {"/healthz", "/readyz"}) {
+    http::RawClient client(server->address());
+    client.Send(fmt::format("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", path));
+    EXPECT_EQ(http::ParseAnswer(client.ReadResponse()).status, 200) << path;
+  }
+  logs.slow = false;
 }
 
 TEST_F(HandlersTest, CodeIsUploadedOnceAndChecked) {
@@ -469,7 +494,41 @@ TEST_F(HandlersTest, ListsArePagedAndNamespacesComeAndGo) {
   EXPECT_EQ(next["items"][0]["metadata"]["name"], "c");
   EXPECT_FALSE(next.contains("continue"));
   EXPECT_EQ(Do("GET", "/v1/namespaces/default/functions?limit=1001").status, 400);
-  EXPECT_EQ(Json(Do("GET", "/v1/namespaces"))["items"][0]["name"], "default");
+  ASSERT_THAT(store->Create({{"Job", "another", "j"}, {}, "{}", "{}"}), IsOk());
+  ASSERT_THAT(store->Create({{"Job", "default", "j"}, {}, "{}", "{}"}), IsOk());
+  ASSERT_THAT(store->Create({{"Run", "hidden", "j.1"}, {}, "{}", "{}"}), IsOk());
+  const auto all = Json(Do("GET", "/v1/namespaces"));
+  EXPECT_EQ(all["items"], json::parse(R"([{"name":"another"},{"name":"default"}])"));
+  EXPECT_FALSE(all.contains("continue"));
+  const auto one = Json(Do("GET", "/v1/namespaces?limit=1"));
+  EXPECT_EQ(one["items"], json::parse(R"([{"name":"another"}])"));
+  const auto other = Json(Do("GET", "/v1/namespaces?limit=1&continue=" +
+                                        base::PercentEncode(one["continue"].get<std::string>())));
+  EXPECT_EQ(other["items"], json::parse(R"([{"name":"default"}])"));
+  EXPECT_FALSE(other.contains("continue"));
+  EXPECT_EQ(Do("GET", "/v1/namespaces?continue=a%2Fb").status, 400);
+}
+
+TEST_F(HandlersTest, RunsComeInPages) {
+  for (int64_t id = 1; id <= 10; ++id) {
+    api::Run run;
+    run.metadata.ns = "default";
+    run.metadata.name = fmt::format("j.{}", id);
+    run.spec = {"Job", "j", "f", "{}", id, 1};
+    ASSERT_THAT(store::CreateTyped(*store, run), IsOk());
+  }
+  const std::string path = "/v1/namespaces/default/jobs/j/runs";
+  std::string found, next;
+  for (int pages = 0; pages == 0 || (!next.empty() && pages < 20); ++pages) {
+    const auto body =
+        Json(Do("GET", path + "?limit=4" + (next.empty() ? "" : "&continue=" + next)));
+    for (const auto& item : body["items"])
+      found += item["metadata"]["name"].get<std::string>() + " ";
+    next = body.value("continue", "");
+    if (!next.empty()) found += "| ";
+  }
+  EXPECT_EQ(found, "j.10 j.9 j.8 j.7 | j.6 j.5 j.4 j.3 | j.2 j.1 ");
+  EXPECT_EQ(Do("GET", path + "?continue=x").status, 400);
 }
 
 TEST_F(HandlersTest, RunsAreListedNewestFirstAndRetriedOnce) {

@@ -45,6 +45,9 @@ class Routes {
                  http::UploadHandler handler);
   /// Without a token.
   void AddPublic(std::string method, std::string path, RouteDoc doc, http::Handler handler);
+  /// Without a token and without a worker, so that it answers under any load: `answer` must not
+  /// block.
+  void AddProbe(std::string path, RouteDoc doc, std::function<http::Response()> answer);
   /// Documents a route that another room serves.
   void Document(std::string method, std::string path, RouteDoc doc) {
     list_.push_back({std::move(method), std::move(path), std::move(doc), true});

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "client/api/fields.h"
@@ -9,6 +10,7 @@
 #include "client/base/strings.h"
 #include "server/domain/job_lifecycle.h"
 #include "server/handlers/routes.h"
+#include "server/store/rules.h"
 #include "server/store/typed.h"
 
 namespace sless::handlers {
@@ -45,25 +47,52 @@ Response RunAnswer(const api::Run& run) {
   return Response::Json(200, base::DumpJson(json));
 }
 
-// Of a job or of a cron trigger: names of both begin with the owner's.
+using Runs = std::map<int64_t, std::string, std::greater<>>;  // run id → name, newest first
+
+// Of a job or of a cron trigger: names of both begin with the owner's. A run may have a result of a
+// MiB, so none is kept here.
+base::Result<Runs> RunsOf(const Deps& deps, const std::string& ns, std::string_view owner_kind,
+                          const std::string& owner) {
+  Runs runs;
+  store::ListQuery query{std::string(api::kKindRun), ns, owner + ".", 1000, ""};
+  do {
+    ASSIGN_OR_RETURN(auto page, deps.store.List(query));
+    for (const auto& stored : page.items) {
+      ASSIGN_OR_RETURN(const auto run, store::FromStored<api::Run>(stored));
+      if (run.spec.owner_kind == owner_kind && run.spec.owner == owner)
+        runs.emplace(run.spec.run_id, stored.key.name);
+    }
+    query.continue_after = std::move(page.continue_after);
+  } while (!query.continue_after.empty());
+  return runs;
+}
+
 http::Reply List(const Deps& deps, const http::Request& request, std::string_view owner_kind) {
   RETURN_IF_ERROR(CheckNames(request));
   ASSIGN_OR_RETURN(const auto limit, request.QueryInt("limit", 100, 1, 1000));
+  ASSIGN_OR_RETURN(const auto before, request.QueryInt("continue", INT64_MAX, 0, INT64_MAX));
   const auto ns = request.Param("namespace");
   const auto owner = request.Param("name");
-  ASSIGN_OR_RETURN(auto runs, store::ListTyped<api::Run>(deps.store, ns, owner + "."));
-  std::erase_if(runs, [&](const api::Run& run) {
-    return run.spec.owner_kind != owner_kind || run.spec.owner != owner;
-  });
+  ASSIGN_OR_RETURN(const auto runs, RunsOf(deps, ns, owner_kind, owner));
   if (runs.empty()) RETURN_IF_ERROR(deps.store.Get({std::string(owner_kind), ns, owner}));
-  std::sort(runs.begin(), runs.end(),
-            [](const auto& a, const auto& b) { return a.spec.run_id > b.spec.run_id; });
-  if (runs.size() > static_cast<size_t>(limit)) runs.resize(static_cast<size_t>(limit));
   nlohmann::json body{{"items", nlohmann::json::array()}};
-  for (const auto& run : runs) {
+  size_t bytes = 0;
+  int64_t last = 0;
+  auto it = request.Query("continue") ? runs.upper_bound(before) : runs.begin();
+  for (; it != runs.end(); ++it) {
+    if (body["items"].size() == static_cast<size_t>(limit) || bytes >= store::kMaxPageBytes) {
+      body["continue"] = std::to_string(last);
+      break;
+    }
+    const auto stored = deps.store.Get({std::string(api::kKindRun), ns, it->second});
+    if (!stored && stored.error().code == Code::kNotFound) continue;  // removed just now
+    if (!stored) return stored.error();
+    ASSIGN_OR_RETURN(const auto run, store::FromStored<api::Run>(*stored));
     auto json = api::ToJson(run);
     json["kind"] = api::kKindRun;
     body["items"].push_back(std::move(json));
+    bytes += store::SizeOf(*stored);
+    last = it->first;
   }
   return Response::Json(200, base::DumpJson(body));
 }
@@ -111,7 +140,8 @@ http::Reply RetryRun(const Deps& deps, const http::Request& request) {
 
 void AddRunRoutes(Routes& routes) {
   const auto path = "/v1/namespaces/{namespace}/jobs/{name}/runs";
-  const std::vector<QueryDoc> query{{"limit", "at most so many", "", 1000, 1}};
+  const std::vector<QueryDoc> query{{"limit", "at most so many", "", 1000, 1},
+                                    {"continue", "from the page before", "", INT64_MAX}};
   routes.Add("GET", path, {"Runs of a job, newest first", {200}, "RunList", "", query},
              [&deps = routes.deps()](http::Request& request) {
                return List(deps, request, api::kKindJob);

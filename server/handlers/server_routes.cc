@@ -9,6 +9,7 @@
 #include "client/base/strings.h"
 #include "server/handlers/kinds.h"
 #include "server/handlers/routes.h"
+#include "server/store/namespaces.h"
 
 namespace sless::handlers {
 namespace {
@@ -50,18 +51,21 @@ http::Reply Logs(const Deps& deps, const http::Request& request) {
 }
 
 // A namespace is there as long as something is in it.
-http::Reply Namespaces(const Deps& deps) {
+http::Reply Namespaces(const Deps& deps, const http::Request& request) {
+  ASSIGN_OR_RETURN(const auto limit, request.QueryInt("limit", 100, 1, 1000));
+  const auto after = request.Query("continue").value_or("");
   std::set<std::string> names;
   for (const auto& kind : Kinds()) {
-    store::ListQuery query{std::string(kind.name), "", "", 1000, ""};
-    do {
-      ASSIGN_OR_RETURN(auto page, deps.store.List(query));
-      for (const auto& object : page.items) names.insert(object.key.ns);
-      query.continue_after = std::move(page.continue_after);
-    } while (!query.continue_after.empty());
+    ASSIGN_OR_RETURN(const auto some, store::Namespaces(deps.store, std::string(kind.name), after,
+                                                        static_cast<size_t>(limit) + 1));
+    names.insert(some.begin(), some.end());
   }
   json body{{"items", json::array()}};
   for (const auto& name : names) {
+    if (body["items"].size() == static_cast<size_t>(limit)) {
+      body["continue"] = body["items"].back()["name"];
+      break;
+    }
     json item;
     item["name"] = name;
     body["items"].push_back(std::move(item));
@@ -75,10 +79,10 @@ http::Reply Info(const Deps& deps) {
                                              {"runtimes", deps.runtimes}}));
 }
 
-http::Reply Ready(const Deps& deps) {
+Response Ready(const Deps& deps) {
   const auto status = deps.readiness ? deps.readiness() : base::Ok();
   if (status) return Response::Json(200, R"({"status":"ready"})");
-  return status.error();
+  return Response::FromError(status.error());
 }
 
 }  // namespace
@@ -98,16 +102,21 @@ void AddLogRoutes(Routes& routes) {
 
 void AddServerRoutes(Routes& routes) {
   const auto& deps = routes.deps();
-  routes.Add("GET", "/v1/namespaces", {"Namespaces in use", {200}, "NamespaceList"},
-             [&deps](http::Request&) { return Namespaces(deps); });
+  routes.Add("GET", "/v1/namespaces",
+             {"Namespaces in use, ordered by name",
+              {200},
+              "NamespaceList",
+              "",
+              {{"limit", "at most so many", "", 1000, 1}, {"continue", "from the page before"}}},
+             [&deps](http::Request& request) { return Namespaces(deps, request); });
   routes.Add("GET", "/v1/info",
              {"Version, public address and runtimes of this server", {200}, "Info"},
              [&deps](http::Request&) { return Info(deps); });
-  routes.AddPublic("GET", "/healthz", {"The server answers", {200}, "Health"},
-                   [](http::Request&) { return Response::Json(200, R"({"status":"ok"})"); });
-  routes.AddPublic("GET", "/readyz",
-                   {"The server has restored what it served; 503 before", {200}, "Health"},
-                   [&deps](http::Request&) { return Ready(deps); });
+  routes.AddProbe("/healthz", {"The server answers", {200}, "Health"},
+                  [] { return Response::Json(200, R"({"status":"ok"})"); });
+  routes.AddProbe("/readyz",
+                  {"The server has restored what it served; 503 before", {200}, "Health"},
+                  [&deps] { return Ready(deps); });
   routes.AddPublic(
       "GET", "/metrics", {"Metrics for Prometheus; needs no token and holds no secret", {200}, ""},
       [&deps](http::Request&) {

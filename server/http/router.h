@@ -12,21 +12,23 @@
 
 namespace sless::http {
 
-/// Pulls the body of an upload, chunk by chunk, on a worker thread.
-class BodyReader {
+/// An upload under way. Its methods may block within bounds: each runs on a worker thread, one
+/// after the other, and no worker is held between them, however slowly the body comes. Dropped
+/// without Finish where the body does not come whole.
+class Upload {
  public:
-  virtual ~BodyReader() = default;
-  /// The next chunk (at most 64 KiB); empty at the end. Blocks, bounded by the server's body
-  /// timeout. Errors: kTooLarge above the route's limit; kCancelled where the client went away or
-  /// was too slow; kInvalidArgument for broken framing. After an error answer and return.
-  virtual base::Result<std::string> Read() = 0;
+  virtual ~Upload() = default;
+  /// Takes the next piece of the body, at most 64 KiB. An error is the answer.
+  virtual base::Status Write(std::string_view bytes) = 0;
+  /// The body was whole. The answer, no Wait.
+  virtual Reply Finish() = 0;
 };
 
 /// Runs on a worker thread; may block within bounds. The body is in request.body.
 using Handler = std::function<Reply(Request&)>;
-/// Runs on a worker thread; a body that is not read to its end is not waited for: the connection
-/// ends after the answer.
-using UploadHandler = std::function<Reply(Request&, BodyReader&)>;
+/// Runs on a worker thread before the body is read: an answer (no Wait), which ends the connection
+/// where there is a body, or what takes the body.
+using UploadHandler = std::function<std::variant<Reply, std::unique_ptr<Upload>>(Request&)>;
 /// Answers once, from any thread; later calls do nothing. Copyable.
 using Responder = std::function<void(Response)>;
 /// Runs on an I/O thread and must not block: takes the request (body read) away and answers later

@@ -31,6 +31,16 @@ std::string FullAnswer() {
          response.body;
 }
 
+std::string What(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "unknown exception";
+  }
+}
+
 }  // namespace
 
 struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
@@ -132,7 +142,7 @@ void Server::Impl::Begin(asio::io_context& loop, Socket socket, std::string peer
       [self = shared_from_this(), session](std::exception_ptr error) {
         if (error) {
           session->Close();
-          self->shared->log.Error("a connection ended in an exception", {});
+          self->shared->log.Error("a connection ended in an exception", {{"what", What(error)}});
         }
         std::lock_guard lock(self->mutex);
         self->sessions.erase(session);

@@ -42,6 +42,10 @@ struct ServerOptions {
       10'000};  ///< from the first byte of a head (or the accept) to its end; then closed
   std::chrono::milliseconds idle_timeout{75'000};  ///< between two requests of a connection
   std::chrono::milliseconds body_timeout{30'000};  ///< between two pieces of a body, both ways
+  /// What a client may take to send a body, and a second more for each `body_rate` bytes that have
+  /// come; more is 408.
+  std::chrono::milliseconds body_time{60'000};
+  size_t body_rate = 64 * 1024;
 };
 
 /// An HTTP/1.1 server. Handlers never run on I/O threads (but deferred and stream handlers, which

@@ -33,6 +33,23 @@ bool Eventually(const std::function<bool()>& holds, std::chrono::milliseconds bo
   return true;
 }
 
+// Answers with the size of what came; "no" is refused.
+class SizeOfUpload final : public Upload {
+ public:
+  explicit SizeOfUpload(std::atomic<int>& alive) : alive_(alive) { ++alive_; }
+  ~SizeOfUpload() override { --alive_; }
+  base::Status Write(std::string_view bytes) override {
+    size_ += bytes.size();
+    if (bytes == "no") return base::Err(base::Code::kFailedPrecondition, "no");
+    return base::Ok();
+  }
+  Reply Finish() override { return Response::Text(200, std::to_string(size_)); }
+
+ private:
+  std::atomic<int>& alive_;
+  size_t size_ = 0;
+};
+
 class ServerTest : public testing::Test {
  protected:
   ServerTest() {
@@ -52,18 +69,12 @@ class ServerTest : public testing::Test {
       return Response::Text(200, "done");
     });
     router.AddUpload("PUT", "/upload",
-                     [](Request&, BodyReader& body) -> Reply {
-                       size_t size = 0;
-                       for (;;) {
-                         ASSIGN_OR_RETURN(const auto chunk, body.Read());
-                         if (chunk.empty()) break;
-                         size += chunk.size();
-                       }
-                       return Response::Text(200, std::to_string(size));
-                     },
+                     [this](Request&) { return std::make_unique<SizeOfUpload>(uploads); },
                      {.max_body = 10'000'000});
     router.AddUpload("PUT", "/ignore",
-                     [](Request&, BodyReader&) { return Response::Text(200, "there already"); });
+                     [](Request&) { return Reply(Response::Text(200, "there already")); });
+    router.AddUpload("PUT", "/throwing",
+                     [](Request&) -> Reply { throw std::runtime_error("boom"); });
     router.AddDeferred("GET", "/later", [this](Request r, Responder respond) {
       std::lock_guard lock(mutex);
       later.emplace_back(std::move(respond));
@@ -89,6 +100,22 @@ class ServerTest : public testing::Test {
       }
       co_await exchange.FinishBody();
     });
+    AddStream(router, "GET", "/cut", [](Exchange& exchange) -> Task<void> {
+      Response head;
+      co_await exchange.StartResponse(std::move(head), 10);
+      co_await exchange.WriteBody("abc");
+      exchange.Abort();
+    });
+    AddStream(router, "GET", "/thread", [this](Exchange& exchange) -> Task<void> {
+      const auto io_thread = std::this_thread::get_id();
+      auto answer = Response::Text(200, "");
+      std::function<void()> work = [&] {
+        answer.body = std::this_thread::get_id() == io_thread ? "I/O" : "worker";
+      };
+      ++checks;
+      co_await exchange.OnWorker(work);
+      co_await exchange.Respond(std::move(answer));
+    });
     router.Add("POST", "/guarded", [](Request& r) { return Response::Text(200, r.body); },
                {.guard = [](const Request& r) -> base::Status {
                  if (r.headers.Get("Authorization") == "yes") return base::Ok();
@@ -107,13 +134,20 @@ class ServerTest : public testing::Test {
     return server->address();
   }
 
+  // True where one request of that route ended with that status.
+  bool Counted(std::string_view route, int status) const {
+    return metrics.Text().find(fmt::format(
+               "sless_http_requests_total{{route=\"{}\",status=\"{}\"}} 1\n", route, status)) !=
+           std::string::npos;
+  }
+
   base::NullLogger log;
   observe::Registry metrics;
   IoPool io{2};
   Router router;
   ServerOptions options;
   WakeHub hub;
-  std::atomic<int> slow{0}, checks{0}, value{0};
+  std::atomic<int> slow{0}, checks{0}, value{0}, uploads{0};
   std::atomic<bool> release{false}, saw_gone{false};
   std::mutex mutex;
   std::vector<Responder> later;
@@ -427,6 +461,78 @@ TEST_F(ServerTest, FullQueueIs503) {
   EXPECT_EQ(answered, 1);
 }
 
+TEST_F(ServerTest, AStepOfWhatHasBegunWaitsForAWorkerAndTakesNoIoThread) {
+  options.workers = 1;
+  options.max_queued = 1;
+  RawClient running(Start()), second(server->address()), third(server->address());
+  running.Send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return slow == 1; }));
+  for (auto* client : {&second, &third}) client->Send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return Counted("/slow", 503); })) << "the queue is not full";
+  RawClient step(server->address());
+  step.Send("GET /thread HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return checks == 1; }));
+  release = true;
+  EXPECT_EQ(ParseAnswer(step.ReadResponse()).body, "worker");
+}
+
+TEST_F(ServerTest, SlowUploadsHoldNoWorker) {
+  options.workers = 1;
+  options.body_timeout = 10s;
+  Start();
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 5; ++i) {
+    clients.push_back(std::make_unique<RawClient>(server->address()));
+    clients.back()->Send("PUT /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabc");
+  }
+  ASSERT_TRUE(Eventually([&] { return uploads == 5; }));
+  EXPECT_EQ(Call(server->address(), "GET", "/hello/x").status, 200);
+  for (auto& client : clients) {
+    client->Send("de");
+    EXPECT_EQ(ParseAnswer(client->ReadResponse()).body, "5");
+  }
+  EXPECT_EQ(uploads, 0);
+}
+
+TEST_F(ServerTest, AnUploadThatIsRefusedOrCutIsDropped) {
+  Start();
+  EXPECT_EQ(Call(server->address(), "PUT", "/upload", "no").status, 422);
+  EXPECT_EQ(Call(server->address(), "PUT", "/throwing", "x").status, 500);
+  RawClient cut(server->address());
+  cut.Send("PUT /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabc");
+  ASSERT_TRUE(Eventually([&] { return uploads == 1; }));
+  cut.Close();
+  EXPECT_TRUE(Eventually([&] { return uploads == 0; }));
+}
+
+TEST_F(ServerTest, ABodyThatTakesTooLongIs408) {
+  options.body_time = 200ms;
+  options.body_rate = 1000;  // bytes a second
+  Start();
+  for (const char* head : {"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 90\r\n\r\n",
+                           "PUT /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 90\r\n\r\n"}) {
+    RawClient client(server->address());
+    client.Send(head);
+    for (int i = 0; i < 7; ++i) {  // each piece comes in time
+      client.Send("a");
+      std::this_thread::sleep_for(50ms);
+    }
+    EXPECT_THAT(client.ReadToEnd(), AllOf(StartsWith("HTTP/1.1 408 "), HasSubstr("BodyTooSlow")));
+  }
+  EXPECT_EQ(uploads, 0);
+}
+
+TEST_F(ServerTest, BytesThatComeBuyABodyTime) {
+  options.body_time = 10ms;
+  options.body_rate = 10;  // bytes a second: 20 of them buy 2 s
+  RawClient client(Start());
+  client.Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 21\r\n\r\n" +
+              std::string(20, 'a'));
+  std::this_thread::sleep_for(100ms);
+  client.Send("a");
+  EXPECT_EQ(ParseAnswer(client.ReadResponse()).body.size(), 21u);
+}
+
 TEST_F(ServerTest, HandlersLearnThatTheClientIsGone) {
   RawClient client(Start());
   client.Send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -562,6 +668,13 @@ TEST_F(ServerTest, AConnectionThatComesBesideAStopIsClosedToo) {
   const auto began = std::chrono::steady_clock::now();
   server->Stop(20s);
   EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+}
+
+TEST_F(ServerTest, CountsAnswersThatAreCut) {
+  RawClient client(Start());
+  client.Send("GET /cut HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(client.ReadToEnd(), testing::EndsWith("\r\n\r\nabc"));
+  EXPECT_TRUE(Eventually([&] { return Counted("/cut", 200); }));
 }
 
 TEST_F(ServerTest, CountsRequests) {

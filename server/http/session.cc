@@ -26,6 +26,14 @@ Response Refusal(base::Code code, std::string message, std::string reason = "Bad
   return Response::FromError({code, std::move(message), "", std::move(reason), {}});
 }
 
+// For the log: what is no path may have a password before its '@'.
+std::string_view ShownPath(const Request& request) {
+  const std::string_view path = request.path;
+  const auto at = request.target.rfind('@');
+  if (path.starts_with('/') || at == std::string::npos) return path;
+  return path.substr(std::min(at, path.size()));
+}
+
 bool IsDigits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](unsigned char c) { return c >= '0' && c <= '9'; });
@@ -199,6 +207,7 @@ std::optional<Response> Session::TakeHead() {
   closing_ = !parser_->keep_alive() || shared_->stopping;
   expects_continue_ = request_.http11 && SameNoCase(request_.headers.Get("Expect"), "100-continue");
   body_read_ = sent_ = 0;
+  body_took_ = {};
   status_ = 0;
   answered_ = drop_body_ = quiet_ = false;
   framing_ = Framing::kNone;
@@ -230,14 +239,15 @@ Task<void> Session::ServeOne() {
 }
 
 void Session::Finish() {
-  if (watching_) stream_.socket().cancel();
+  error_code ignored;  // the socket may be closed: the answer was cut
+  if (watching_) stream_.socket().cancel(ignored);
   const auto took = std::chrono::steady_clock::now() - began_;
   const auto seconds = std::chrono::duration<double>(took).count();
   shared_->requests.With({request_.route, std::to_string(status_)}).Add();
   shared_->durations.With({request_.route}).Observe(seconds);
   shared_->log.Log(quiet_ ? base::Level::kDebug : base::Level::kInfo, "request",
                    {{"method", base::Truncate(request_.method, 32)},
-                    {"path", base::Truncate(request_.path, 300)},
+                    {"path", base::Truncate(ShownPath(request_), 300)},
                     {"status", status_},
                     {"bytes", sent_},
                     {"took_ms", seconds * 1000},

@@ -85,6 +85,7 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   Task<base::Status> SendContinue();
   Task<base::Status> Write(std::string_view bytes);
   void WatchForClose();
+  base::Status CheckBody() const;
   // session_handlers.cc: the handler forms
   Task<void> Dispatch(const Router::Route& route);
   Task<bool> PassesGuard(const Router::Route& route);
@@ -113,6 +114,7 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   std::shared_ptr<Signal> wake_;
   size_t max_body_ = 0;
   uint64_t body_read_ = 0;
+  std::chrono::steady_clock::duration body_took_{};  ///< waiting for the client
   bool expects_continue_ = false;
   bool quiet_ = false;
   int status_ = 0;  ///< of the answer, 0 before it began

@@ -32,13 +32,29 @@ Task<base::Status> Session::SendContinue() {
   co_return status;
 }
 
-Task<base::Result<std::string_view>> Session::ReadBody() {
-  const auto too_large = [this] {
+base::Status Session::CheckBody() const {
+  if (body_read_ > max_body_ || body_length().value_or(0) > max_body_) {
     return base::Err(base::Code::kTooLarge,
                      fmt::format("the body is above the limit of {} bytes", max_body_), "",
                      "TooLarge");
-  };
-  if (body_length().value_or(0) > max_body_) co_return too_large();
+  }
+  const auto& options = shared_->options;
+  if (parser_->is_done() ||
+      body_took_ <=
+          options.body_time + std::chrono::milliseconds(body_read_ * 1000 / options.body_rate))
+    return base::Ok();
+  return base::Err(
+      base::Code::kDeadlineExceeded,
+      fmt::format("the request body comes too slowly: {} bytes in {} s; it may take {} s, and a "
+                  "second more for each {} bytes that have come",
+                  body_read_, std::chrono::duration_cast<std::chrono::seconds>(body_took_).count(),
+                  options.body_time.count() / 1000, options.body_rate),
+      "", "BodyTooSlow");
+}
+
+Task<base::Result<std::string_view>> Session::ReadBody() {
+  auto good = CheckBody();
+  if (!good) co_return base::Err(good.error());
   if (!parser_->is_done()) {
     const auto status = co_await SendContinue();
     if (!status) co_return base::Err(status.error());
@@ -47,6 +63,7 @@ Task<base::Result<std::string_view>> Session::ReadBody() {
   // For the piece, however many reads it takes: the extensions of a chunk are none of it.
   if (!parser_->is_done()) stream_.expires_after(shared_->options.body_timeout);
   size_t got = 0;
+  const auto began = std::chrono::steady_clock::now();
   while (got == 0 && !parser_->is_done()) {
     auto& body = parser_->get().body();
     body.data = chunk_.data();
@@ -70,7 +87,10 @@ Task<base::Result<std::string_view>> Session::ReadBody() {
     }
   }
   body_read_ += got;
-  if (body_read_ > max_body_) co_return too_large();
+  // A piece has a deadline of its own, so that looking after each is often enough.
+  body_took_ += std::chrono::steady_clock::now() - began;
+  good = CheckBody();
+  if (!good) co_return base::Err(good.error());
   if (parser_->is_done()) WatchForClose();
   co_return std::string_view(chunk_.data(), got);
 }

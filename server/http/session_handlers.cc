@@ -1,4 +1,3 @@
-#include <condition_variable>
 #include <mutex>
 
 #include "server/http/session.h"
@@ -24,7 +23,7 @@ base::Error Broken() {
 
 // Exceptions stop here: the client gets a 500, the log the text.
 template <class F>
-Reply Barrier(base::Logger& log, const Request& request, F&& handler) {
+std::invoke_result_t<F> Barrier(base::Logger& log, const Request& request, F&& handler) {
   std::string what;
   try {
     return handler();
@@ -38,48 +37,21 @@ Reply Barrier(base::Logger& log, const Request& request, F&& handler) {
   return Broken();
 }
 
-// Between a worker that pulls chunks and the session that reads them.
-class Pipe final : public BodyReader {
- public:
-  explicit Pipe(std::shared_ptr<Signal> signal) : signal_(std::move(signal)) {}
+// What is to be answered now; nothing where the body is wanted.
+std::optional<Reply> Begin(const UploadHandler& handler, Request& request,
+                           std::unique_ptr<Upload>& upload) {
+  auto begun = handler(request);
+  if (auto* answer = std::get_if<Reply>(&begun)) return std::move(*answer);
+  upload = std::move(std::get<std::unique_ptr<Upload>>(begun));
+  return std::nullopt;
+}
 
-  base::Result<std::string> Read() override {
-    std::unique_lock lock(mutex_);
-    wanted_ = true;
-    chunk_.reset();
-    signal_->Set();
-    wake_.wait(lock, [this] { return chunk_.has_value(); });
-    return std::move(*chunk_);
-  }
-  void Done() {
-    std::lock_guard lock(mutex_);
-    done_ = true;
-    signal_->Set();
-  }
-  bool TakeWanted() {
-    std::lock_guard lock(mutex_);
-    return std::exchange(wanted_, false);
-  }
-  bool done() {
-    std::lock_guard lock(mutex_);
-    return done_;
-  }
-  void Put(base::Result<std::string> chunk) {
-    {
-      std::lock_guard lock(mutex_);
-      chunk_ = std::move(chunk);
-    }
-    wake_.notify_one();
-  }
-
- private:
-  std::shared_ptr<Signal> signal_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::optional<base::Result<std::string>> chunk_;
-  bool wanted_ = false;
-  bool done_ = false;
-};
+std::optional<Reply> Take(Upload& upload, std::string_view piece) {
+  if (piece.empty()) return upload.Finish();
+  const auto status = upload.Write(piece);
+  if (!status) return Reply(status.error());
+  return std::nullopt;
+}
 
 // Holds the answer of a deferred handler; the last copy of the responder answers where nobody did.
 class Ticket {
@@ -118,10 +90,12 @@ Task<bool> Session::TryOnWorker(std::function<void()> work) {
 }
 
 Task<void> Session::OnWorker(std::function<void()> work) {
-  // Where no worker is free the work is done here: late is better than never, and it happens under
-  // overload only.
-  const bool posted = co_await TryOnWorker([&work] { work(); });
-  if (!posted) work();
+  const auto done = std::make_shared<Signal>(stream_.get_executor());
+  shared_->workers.PostNext([&work, done] {
+    work();
+    done->Set();
+  });
+  co_await done->Wait();
 }
 
 Task<bool> Session::PassesGuard(const Router::Route& route) {
@@ -194,14 +168,13 @@ Task<Response> Session::LongPoll(Wait wait) {
   for (bool last = false; !response && !last;) {
     last = std::chrono::steady_clock::now() >= wait.until || shared_->stopping ||
            gone_.stop_requested();
-    const bool ran = co_await TryOnWorker([&] {
-      auto reply = Barrier(shared_->log, request_, [&]() -> Reply {
-        response = wait.check(last);
-        return Response{};
+    co_await OnWorker([&] {
+      auto reply = Barrier(shared_->log, request_, [&]() -> std::optional<Reply> {
+        if (auto found = wait.check(last)) return Reply(std::move(*found));
+        return std::nullopt;
       });
-      if (reply.response().status != 200) response = std::move(reply.response());
+      if (reply) response = std::move(reply->response());
     });
-    if (!ran) response = Response::FromError(Busy());
     if (!response && !last) co_await wake_->Wait(wait.until);
   }
   wait.hub->Forget(wait.topic, id);
@@ -209,28 +182,24 @@ Task<Response> Session::LongPoll(Wait wait) {
 }
 
 Task<void> Session::RunUpload(const UploadHandler& handler) {
-  const auto signal = std::make_shared<Signal>(stream_.get_executor());
-  Pipe pipe(signal);
-  std::optional<Reply> reply;
-  const bool posted = shared_->workers.Post([&] {
-    reply = Barrier(shared_->log, request_, [&] { return handler(request_, pipe); });
-    pipe.Done();
+  std::unique_ptr<Upload> upload;
+  std::optional<Reply> answer;
+  const bool ran = co_await TryOnWorker([&] {
+    answer = Barrier(shared_->log, request_, [&] { return Begin(handler, request_, upload); });
   });
-  if (!posted) {
-    co_await Respond(Response::FromError(Busy()));
-    co_return;
+  if (!ran) answer = Busy();
+  while (!answer) {
+    const auto piece = co_await ReadBody();
+    co_await OnWorker([&] {
+      if (piece) {
+        answer = Barrier(shared_->log, request_, [&] { return Take(*upload, *piece); });
+      } else {
+        answer = piece.error();
+      }
+      if (answer) upload.reset();  // here, as it may block
+    });
   }
-  while (!pipe.done()) {
-    co_await signal->Wait();
-    if (!pipe.TakeWanted()) continue;
-    const auto chunk = co_await ReadBody();
-    if (chunk) {
-      pipe.Put(std::string(*chunk));
-    } else {
-      pipe.Put(base::Err(chunk.error()));
-    }
-  }
-  co_await Respond(std::move(reply->response()));
+  co_await Respond(std::move(answer->response()));
 }
 
 Task<void> Session::RunDeferred(const Router::Route& route, const DeferredHandler& handler) {

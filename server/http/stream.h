@@ -28,8 +28,11 @@ class Exchange {
   virtual const Request& request() const = 0;
   /// The announced length of the body; nullopt for a chunked one. 0: no body.
   virtual std::optional<uint64_t> body_length() const = 0;
-  /// Next piece of the body, valid until the next call; empty at the end. Errors as
-  /// BodyReader::Read.
+  /// Next piece of the body (at most 64 KiB), valid until the next call; empty at the end. Errors:
+  /// kTooLarge above the route's limit; kDeadlineExceeded, reason "BodyTooSlow", where the whole
+  /// takes too long (ServerOptions::body_time); kCancelled where the client went away or the next
+  /// piece did not come in time; kInvalidArgument for broken framing. After an error answer and
+  /// return.
   virtual Task<base::Result<std::string_view>> ReadBody() = 0;
   /// The whole answer in one call.
   virtual Task<base::Status> Respond(Response response) = 0;
@@ -42,7 +45,7 @@ class Exchange {
   /// The answer cannot be completed: the connection is closed, so that the client sees that it is
   /// cut.
   virtual void Abort() = 0;
-  /// Runs `work` on a worker thread and comes back.
+  /// Runs `work` on a worker thread, once one is free, and comes back.
   virtual Task<void> OnWorker(std::function<void()> work) = 0;
 };
 

@@ -17,11 +17,19 @@ Workers::~Workers() {
 bool Workers::Post(std::function<void()> work) {
   {
     std::lock_guard lock(mutex_);
-    if (ending_ || queue_.size() >= max_queued_) return false;
+    if (queue_.size() >= max_queued_) return false;
     queue_.push_back(std::move(work));
   }
   wake_.notify_one();
   return true;
+}
+
+void Workers::PostNext(std::function<void()> work) {
+  {
+    std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(work));
+  }
+  wake_.notify_one();
 }
 
 void Workers::Run() {

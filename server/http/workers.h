@@ -9,7 +9,7 @@
 
 namespace sless::http {
 
-/// Threads for work that may block, with a bounded queue. Thread-safe.
+/// Threads for work that may block, in the order in which it was posted. Thread-safe.
 class Workers {
  public:
   Workers(int threads, size_t max_queued);
@@ -17,8 +17,11 @@ class Workers {
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
-  /// False where the queue is full or the pool is ending: `work` was not taken.
+  /// For what begins: false where `max_queued` wait already; `work` was not taken.
   bool Post(std::function<void()> work);
+  /// For the next step of what has begun, which is too late to refuse. Not bounded here: each
+  /// connection has one step at a time.
+  void PostNext(std::function<void()> work);
 
  private:
   void Run();
