@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string_view>
-#include <variant>
 
 #include "client/base/result.h"
 #include "server/gateway/serving.h"
