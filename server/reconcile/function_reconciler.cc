@@ -482,10 +482,12 @@ base::Result<Next> FunctionReconciler::Fail(View& view, const Revision& revision
     deps_.serving.Abandon(KeyOfRevision(revision, view.name()));
     view.known.preparing = 0;
   }
+  // Not the message: it may be what the function's code said, with a value of its environment.
   deps_.log.Info("revision failed", {{"function", view.ns() + "/" + view.name()},
                                      {"revision", revision.spec.number},
                                      {"reason", failure.reason},
-                                     {"message", failure.message}});
+                                     {"file", failure.file},
+                                     {"line", failure.line}});
   if (view.function.status.revision == 0) {
     // Nothing serves: who calls shall read why.
     auto route = view.known.published.value_or(gateway::FunctionRoute{});
