@@ -69,6 +69,14 @@ std::string JoinNul(const std::vector<std::string>& words) {
 // Processes and threads of one replica.
 int64_t Processes(const ReplicaSpec& spec) { return 512 + 2 * spec.concurrency; }
 
+// What is a link leads anywhere on the host, and bubblewrap would go there.
+base::Status CheckFolder(const std::string& path) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) return Failed(path);
+  if (S_ISDIR(info.st_mode)) return base::Ok();
+  return base::Err(Code::kInternal, fmt::format("cannot start a replica: {} is no folder", path));
+}
+
 std::string WorkerFile(const std::string& runtime) {
   return runtime == "nodejs20" ? "worker.mjs" : "worker.py";
 }
@@ -152,6 +160,11 @@ std::vector<std::string> Launcher::RunnerFlags(const RevisionKey& key, const Rep
 
 base::Result<Launched> Launcher::Launch(const RevisionKey& key, const ReplicaSpec& spec,
                                         const std::string& id, const Interpreter& interpreter) {
+  RETURN_IF_ERROR(CheckFolder(spec.code_dir));
+  if (!spec.deps_dir.empty()) {
+    RETURN_IF_ERROR(CheckFolder(spec.deps_dir));
+    if (spec.runtime == "nodejs20") RETURN_IF_ERROR(CheckFolder(spec.deps_dir + "/node_modules"));
+  }
   ASSIGN_OR_RETURN(const std::string code, CodeFolder(spec, id));
   ASSIGN_OR_RETURN(const Fd listener, Listen(SocketPath(id)));
   std::vector<std::string> environment;

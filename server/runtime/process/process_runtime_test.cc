@@ -250,6 +250,31 @@ TEST_F(ProcessRuntimeTest, PythonFindsItsDependencies) {
   EXPECT_THAT(Event(Ready(spec), "5"), HasSubstr("the dependency"));
 }
 
+// A link would be followed on the host: to whatever the server may read.
+TEST_F(ProcessRuntimeTest, LayersThatAreLinksAreRefused) {
+  fs::create_directories(state_.path() + "/real/node_modules");
+  fs::create_directory_symlink(state_.path() + "/real", state_.path() + "/link");
+  fs::create_directories(state_.path() + "/deps");
+  fs::create_directory_symlink("/etc", state_.path() + "/deps/node_modules");
+  const auto refused = [&](const ReplicaSpec& spec) {
+    const Replica replica = Failed(spec);
+    ASSERT_TRUE(replica.failure);
+    EXPECT_THAT(replica.failure->message, HasSubstr("is no folder"));
+    EXPECT_THAT(runtime_->Ensure(key_, spec, 0), IsOk());
+    ++key_.revision;
+  };
+  ReplicaSpec spec = Python("def handle(event): return event\n");
+  spec.deps_dir = state_.path() + "/link";
+  refused(spec);
+  spec.deps_dir.clear();
+  fs::create_directory_symlink(spec.code_dir, state_.path() + "/code-link");
+  spec.code_dir = state_.path() + "/code-link";
+  refused(spec);
+  ReplicaSpec node = Node("export const handle = async (event) => event;\n");
+  node.deps_dir = state_.path() + "/deps";
+  refused(node);
+}
+
 TEST_F(ProcessRuntimeTest, TheSandboxShowsLittleAndLetsWriteLess) {
   state_.Write("secret.txt", "data of the server");
   const std::string code = R"(
