@@ -73,7 +73,23 @@ BuildRunner::Outcome BuildRunner::Run(const runtime::RevisionKey& revision,
                                  {"code_cached", outcome && outcome->code_cached},
                                  {"deps_cached", outcome && outcome->deps_cached},
                                  {"took_ms", static_cast<int64_t>(seconds * 1000)}});
+  if (!outcome && outcome.error().reason == "BadArchive" && !request.archive_path.empty())
+    return DropDamaged(revision, spec.source.hash, outcome.error());
   return outcome;
+}
+
+// It was whole when it was uploaded, so it is the disk's fault. As long as it is there, no upload
+// of the same is taken.
+BuildRunner::Outcome BuildRunner::DropDamaged(const runtime::RevisionKey& revision,
+                                              const std::string& hash, const base::Error& error) {
+  deps_.log.Warn("stored code is damaged and is removed",
+                 {{"revision", revision.ToString()}, {"hash", hash}, {"error", error.message}});
+  RETURN_IF_ERROR(deps_.artifacts.Remove(revision.ns, hash));
+  return base::Err(base::Code::kFailedPrecondition,
+                   fmt::format("the code {} was damaged on the server and is removed; upload it, "
+                               "then write the function again",
+                               hash),
+                   "/spec/source/hash", "SourceMissing");
 }
 
 void BuildRunner::Forget(const std::string& ns, const std::string& function) {

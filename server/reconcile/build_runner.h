@@ -48,7 +48,7 @@ class BuildRunner {
   /// The outcome of the build of this revision; starts it where it does not run yet (and ends that
   /// of another revision), and is empty until it ended. The outcome is kept until Forget. Besides
   /// the builder's errors: kFailedPrecondition, reason "SourceMissing", where the code was not
-  /// uploaded or is gone.
+  /// uploaded, is gone, or was damaged (then it is removed, so that an upload is taken).
   std::optional<Outcome> Ensure(const runtime::RevisionKey& revision,
                                 const api::FunctionSpec& spec);
   /// Ends the function's build, forgets its outcome.
@@ -71,6 +71,8 @@ class BuildRunner {
 
   Outcome Run(const runtime::RevisionKey& revision, const api::FunctionSpec& spec,
               std::stop_token stop);
+  Outcome DropDamaged(const runtime::RevisionKey& revision, const std::string& hash,
+                      const base::Error& error);
 
   const Deps deps_;
   Done done_;
