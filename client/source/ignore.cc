@@ -39,12 +39,14 @@ bool ClassMatches(std::string_view pattern, size_t& at, char c, bool& closed) {
   const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
   if (negated) ++i;
   bool found = false;
+  bool named = true;  // false: no ":]" is to come, which is looked for once only
   const size_t first = i;
   for (; i < pattern.size() && (pattern[i] != ']' || i == first); ++i) {
     const auto byte = static_cast<unsigned char>(c);
-    if (pattern.substr(i).starts_with("[:")) {
+    if (named && pattern[i] == '[' && pattern.substr(i).starts_with("[:")) {
       const size_t end = pattern.find(":]", i + 2);
-      if (end != std::string_view::npos) {
+      named = end != std::string_view::npos;
+      if (named) {
         found = found || InNamed(pattern.substr(i + 2, end - i - 2), byte);
         i = end + 1;
         continue;
