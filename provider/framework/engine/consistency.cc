@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace sless::framework::engine {
 namespace {
 
@@ -19,8 +22,9 @@ class Report {
   std::vector<std::string> problems_;
 };
 
-std::string Show(const cty::Value& value, const AttributeOptions& options) {
-  return options.sensitive ? "(sensitive)" : value.ToString().substr(0, 200);
+bool HasSecret(const Attribute& attribute) {
+  const auto& parts = attribute.type.attributes;
+  return attribute.options.sensitive || std::any_of(parts.begin(), parts.end(), HasSecret);
 }
 
 class PlannedCheck {
@@ -48,17 +52,20 @@ class PlannedCheck {
     if (planned == config) return;
     if (planned == prior && !prior.IsNull() && !config.IsNull()) return;
     if (o.computed && (!o.optional || config.IsNull())) return;
+    const auto show = [&](const cty::Value& value) {
+      return hidden_ || HasSecret(attribute) ? "(sensitive)" : value.ToString().substr(0, 200);
+    };
     if (config.IsNull())
       return report.Add(
-          path, fmt::format("planned value {} for a non-computed attribute", Show(planned, o)));
+          path, fmt::format("planned value {} for a non-computed attribute", show(planned)));
     if (attribute.type.nesting) return NestedValue(attribute, config, prior, planned, path);
     if (prior.IsNull()) {
       return report.Add(path, fmt::format("planned value {} does not match config value {}",
-                                          Show(planned, o), Show(config, o)));
+                                          show(planned), show(config)));
     }
     report.Add(path,
                fmt::format("planned value {} does not match config value {} nor prior value {}",
-                           Show(planned, o), Show(config, o), Show(prior, o)));
+                           show(planned), show(config), show(prior)));
   }
 
   void NestedValue(const Attribute& attribute, const cty::Value& config, const cty::Value& prior,
@@ -66,8 +73,10 @@ class PlannedCheck {
     if (planned.IsNull()) return report.Add(path, "planned for absence but config wants existence");
     if (config.IsUnknown()) return report.Add(path, "planned a value for an unknown configuration");
     if (planned.IsUnknown()) return report.Add(path, "planned unknown for configured value");
+    const bool outer = std::exchange(hidden_, hidden_ || attribute.options.sensitive);
     Elements(*attribute.type.nesting, attribute.type.attributes, {}, config, prior, planned, path,
              "count");
+    hidden_ = outer;
   }
 
   void One(const Block& block, const cty::Value& config, const cty::Value& prior,
@@ -121,92 +130,116 @@ class PlannedCheck {
       return report.Add(path, "planned for absence or existence against config");
     Level(attributes, blocks, config, prior, planned, path);
   }
+
+  bool hidden_ = false;  // within an attribute that is sensitive as a whole
+};
+
+// How a value is declared: what must not be shown of it, and the parts of its objects.
+struct Declared {
+  bool sensitive = false;
+  const Attributes* attributes = nullptr;  // null: its parts have no flags of their own
+  const Blocks* blocks = nullptr;
+
+  Declared Of(const Attribute& part) const {
+    return {sensitive || part.options.sensitive,
+            part.type.nesting ? &part.type.attributes : nullptr, nullptr};
+  }
+  Declared Of(const Block& part) const { return {sensitive, &part.attributes, &part.blocks}; }
+  Declared Part(const std::string& name) const {
+    const auto named = [&](const auto& part) { return part.name == name; };
+    if (attributes != nullptr) {
+      const auto it = std::find_if(attributes->begin(), attributes->end(), named);
+      if (it != attributes->end()) return Of(*it);
+    }
+    if (blocks != nullptr) {
+      const auto it = std::find_if(blocks->begin(), blocks->end(), named);
+      if (it != blocks->end()) return Of(*it);
+    }
+    return {.sensitive = sensitive};
+  }
 };
 
 // Everything that is known in the plan must be in the result.
 class AppliedCheck {
  public:
-  explicit AppliedCheck(bool allow_unknown) : allow_unknown_(allow_unknown) {}
-
   void Compare(const cty::Value& planned, const cty::Value& actual, const cty::Path& path,
-               bool sensitive) {
+               const Declared& as) {
     if (planned.IsUnknown()) return;
     if (planned == actual) return;
-    if (actual.IsUnknown()) return Differ(path, "was known, but now unknown", sensitive);
-    if (actual.IsNull()) return Differ(path, "was present, but now null", sensitive);
-    if (planned.IsNull()) return Differ(path, "was null, but now present", sensitive);
-    if (planned.kind() != actual.kind()) return Differ(path, "wrong final value type", sensitive);
+    if (actual.IsUnknown()) return Differ(path, "was known, but now unknown", as);
+    if (actual.IsNull()) return Differ(path, "was present, but now null", as);
+    if (planned.IsNull()) return Differ(path, "was null, but now present", as);
+    if (planned.kind() != actual.kind()) return Differ(path, "wrong final value type", as);
     using Kind = cty::Value::Kind;
     switch (planned.kind()) {
       case Kind::kList:
       case Kind::kTuple:
-        return CompareList(planned, actual, path, sensitive);
+        return CompareList(planned, actual, path, as);
       case Kind::kSet:
-        return CompareSet(planned, actual, path, sensitive);
+        return CompareSet(planned, actual, path, as);
       case Kind::kMap:
       case Kind::kObject:
-        return CompareMembers(planned, actual, path, sensitive);
+        return CompareMembers(planned, actual, path, as);
       default:
         break;
     }
-    Differ(
-        path,
-        sensitive ? "" : fmt::format("was {}, but now {}", planned.ToString(), actual.ToString()),
-        sensitive);
+    Differ(path,
+           as.sensitive ? ""
+                        : fmt::format("was {}, but now {}", planned.ToString(), actual.ToString()),
+           as);
   }
 
   void Level(const Attributes& attributes, const Blocks& blocks, const cty::Value& planned,
              const cty::Value& actual) {
-    for (const auto& a : attributes) {
-      Compare(planned.Get(a.name), actual.Get(a.name), cty::Path(a.name), a.options.sensitive);
-    }
-    for (const auto& b : blocks)
-      Compare(planned.Get(b.name), actual.Get(b.name), cty::Path(b.name), false);
+    const auto part = [&](const auto& p) {
+      Compare(planned.Get(p.name), actual.Get(p.name), cty::Path(p.name), Declared{}.Of(p));
+    };
+    for (const auto& a : attributes) part(a);
+    for (const auto& b : blocks) part(b);
   }
   Report report;
 
  private:
-  void Differ(const cty::Path& path, std::string reason, bool sensitive) {
-    report.Add(path, sensitive ? "inconsistent values for sensitive attribute" : std::move(reason));
+  void Differ(const cty::Path& path, std::string reason, const Declared& as) {
+    report.Add(path,
+               as.sensitive ? "inconsistent values for sensitive attribute" : std::move(reason));
   }
   void CompareList(const cty::Value& planned, const cty::Value& actual, const cty::Path& path,
-                   bool sensitive) {
+                   const Declared& as) {
     if (planned.size() != actual.size()) {
       return Differ(path,
-                    fmt::format("length changed from {} to {}", planned.size(), actual.size()),
-                    sensitive);
+                    fmt::format("length changed from {} to {}", planned.size(), actual.size()), as);
     }
     for (size_t i = 0; i < planned.size(); ++i) {
-      Compare(planned.AsList()[i], actual.AsList()[i], path.Index(static_cast<int64_t>(i)),
-              sensitive);
+      Compare(planned.AsList()[i], actual.AsList()[i], path.Index(static_cast<int64_t>(i)), as);
     }
   }
   void CompareMembers(const cty::Value& planned, const cty::Value& actual, const cty::Path& path,
-                      bool sensitive) {
+                      const Declared& as) {
     const bool map = planned.kind() == cty::Value::Kind::kMap;
     for (const auto& [key, item] : planned.AsMap()) {
       if (!actual.AsMap().contains(key)) {
-        Differ(path, fmt::format("element \"{}\" has vanished", key), sensitive);
+        Differ(path, fmt::format("element \"{}\" has vanished", key), as);
       } else {
-        Compare(item, actual.Get(key), map ? path.Key(key) : path.Attribute(key), sensitive);
+        Compare(item, actual.Get(key), map ? path.Key(key) : path.Attribute(key),
+                map ? as : as.Part(key));
       }
     }
     for (const auto& [key, item] : actual.AsMap()) {
       if (!planned.AsMap().contains(key))
-        Differ(path, fmt::format("new element \"{}\" has appeared", key), sensitive);
+        Differ(path, fmt::format("new element \"{}\" has appeared", key), as);
     }
   }
-  bool Fits(const cty::Value& planned, const cty::Value& actual) const {
-    AppliedCheck check(allow_unknown_);
-    check.Compare(planned, actual, cty::Path(), false);
+  static bool Fits(const cty::Value& planned, const cty::Value& actual) {
+    AppliedCheck check;
+    check.Compare(planned, actual, cty::Path(), {});
     return check.report.Take().empty();
   }
   void CompareSet(const cty::Value& planned, const cty::Value& actual, const cty::Path& path,
-                  bool sensitive) {
+                  const Declared& as) {
     if (actual.size() > planned.size()) {
       return Differ(path,
-                    fmt::format("length changed from {} to {}", planned.size(), actual.size()),
-                    sensitive);
+                    fmt::format("length changed from {} to {}", planned.size(), actual.size()), as);
     }
     const auto some = [](const cty::Value::Elements& items, const auto& fits) {
       for (const auto& item : items) {
@@ -215,19 +248,14 @@ class AppliedCheck {
       return false;
     };
     for (const auto& p : planned.AsList()) {
-      if (!some(actual.AsList(), [&](const cty::Value& a) { return Fits(p, a); })) {
-        Differ(path, "planned set element does not correlate with any element in actual",
-               sensitive);
-      }
+      if (!some(actual.AsList(), [&](const cty::Value& a) { return Fits(p, a); }))
+        Differ(path, "planned set element does not correlate with any element in actual", as);
     }
     for (const auto& a : actual.AsList()) {
-      if (!some(planned.AsList(), [&](const cty::Value& p) { return Fits(p, a); })) {
-        Differ(path, "actual set element does not correlate with any element in plan", sensitive);
-      }
+      if (!some(planned.AsList(), [&](const cty::Value& p) { return Fits(p, a); }))
+        Differ(path, "actual set element does not correlate with any element in plan", as);
     }
   }
-
-  bool allow_unknown_;
 };
 
 void CheckShape(const Schema& schema, const cty::Value& value, Report& report) {
@@ -255,7 +283,7 @@ std::vector<std::string> CheckPlanned(const Schema& schema, const cty::Value& co
 
 std::vector<std::string> CheckApplied(const Schema& schema, const cty::Value& planned,
                                       const cty::Value& actual, bool allow_unknown) {
-  AppliedCheck check(allow_unknown);
+  AppliedCheck check;
   CheckShape(schema, actual, check.report);
   if (!allow_unknown) {
     for (const auto& path : cty::UnknownPaths(actual))

@@ -13,6 +13,7 @@ namespace {
 using cty::Value;
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -227,6 +228,49 @@ TEST(CheckApplied, SensitiveIsHidden) {
   const auto found = engine::CheckApplied(schema, Value::Object({{"x", Str("hunter2")}}),
                                           Value::Object({{"x", Str("b")}}));
   EXPECT_THAT(found, Contains(AllOf(HasSubstr("sensitive attribute"), Not(HasSubstr("hunter2")))));
+}
+
+// Each way of nesting: the secret stands in a part, or the whole that it is a part of is secret.
+TEST(Consistency, SensitivePartsAreHidden) {
+  const Value old = Value::Object({{"a", Str("hunter1")}});
+  const Value now = Value::Object({{"a", Str("hunter2")}});
+  struct Case {
+    const char* name;
+    Nesting nesting;
+    Value old, now;
+  };
+  const std::vector<Case> cases = {
+      {"Single", Nesting::kSingle, old, now},
+      {"List", Nesting::kList, Value::List({old}), Value::List({now})},
+      {"Map", Nesting::kMap, Value::Map({{"k", old}}), Value::Map({{"k", now}})},
+  };
+  const auto attribute = [](Nesting nesting, bool whole) {
+    const std::vector<Attribute> parts{{"a", String(), {.optional = true, .sensitive = !whole}}};
+    const auto type = nesting == Nesting::kSingle ? SingleNested(parts)
+                      : nesting == Nesting::kList ? ListNested(parts)
+                                                  : MapNested(parts);
+    return Attribute{"x", type, {.optional = true, .sensitive = whole}};
+  };
+  const auto object = [](const Value& v) { return Value::Object({{"x", v}}); };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    Schema part, whole, block;
+    part.attributes = {attribute(c.nesting, false)};
+    whole.attributes = {attribute(c.nesting, true)};
+    block.blocks = {
+        Block{.name = "x", .nesting = c.nesting, .attributes = part.attributes[0].type.attributes}};
+    for (const auto* schema : {&part, &whole, &block}) {
+      for (const Value& config : {c.old, kNull}) {
+        const auto planned =
+            engine::CheckPlanned(*schema, object(config), object(kNull), object(c.now));
+        EXPECT_FALSE(planned.empty());
+        EXPECT_THAT(planned, Each(Not(HasSubstr("hunter"))));
+      }
+      const auto applied = engine::CheckApplied(*schema, object(c.old), object(c.now));
+      EXPECT_THAT(applied, Contains(HasSubstr("sensitive attribute")));
+      EXPECT_THAT(applied, Each(Not(HasSubstr("hunter"))));
+    }
+  }
 }
 
 // --- the host's proposal ---
