@@ -59,12 +59,8 @@ std::map<std::string, std::string> RegistryVariables(
 /// Whoever starts us without one of the three: what is opened next must not become it. Each is
 /// opened the wrong way round, so that what goes there fails as it would without.
 void HoldStandardDescriptors() {
-  for (const int mode : {O_WRONLY, O_RDONLY, O_RDONLY}) {
-    const int fd = open("/dev/null", mode);
-    if (fd > STDERR_FILENO) {
-      close(fd);
-      return;
-    }
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 
