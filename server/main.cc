@@ -132,7 +132,8 @@ struct Flags {
 };
 
 int Fail(const base::Error& error) {
-  fmt::print(stderr, "slessd: {}\n", error.message);
+  // Not fmt's print, which throws where nobody listens.
+  std::fputs(fmt::format("slessd: {}\n", error.message).c_str(), stderr);
   return 1;
 }
 
