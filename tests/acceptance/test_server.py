@@ -138,6 +138,93 @@ class Program(unittest.TestCase):
         self.assertEqual("", self.run_it("token", "list", "--data-dir", plane.data).stdout)
         self.assertEqual(0, self.run_it("token", "create", *words).returncode)
 
+    def test_lists_no_tokens_of_a_folder_that_is_none(self):
+        plane = ControlPlane()
+        self.addCleanup(plane.stop)
+        for words in (["list"], ["delete", "--name", "x"]):
+            done = self.run_it("token", *words, "--data-dir", plane.data)
+            self.assertEqual((1, ""), (done.returncode, done.stdout))
+            self.assertIn(plane.data, done.stderr)
+            self.assertFalse(os.path.exists(plane.data))
+
+    def test_names_a_command_that_is_none(self):
+        for words, want in ((["sreve"], 'did you mean "serve"?'), (["bogus"], "there are serve, config, token"), (["token", "lits"], 'did you mean "list"?')):
+            done = self.run_it(*words)
+            self.assertNotEqual(0, done.returncode)
+            self.assertIn(f'"{words[-1]}"', done.stderr)
+            self.assertIn(want, done.stderr)
+
+    def test_a_configuration_that_is_no_file(self):
+        for path, want in (("/tmp", "folder"), ("/nowhere/x", "No such file"), ("/proc/self/mem", "Input/output error")):
+            done = self.run_it("config", "--config", path)
+            self.assertEqual(1, done.returncode)
+            self.assertIn(path, done.stderr)
+            self.assertIn(want, done.stderr)
+
+    def test_without_standard_descriptors(self):
+        plane = ControlPlane(wrap=["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh"])
+        self.addCleanup(plane.stop)
+        plane.start()
+        self.assertEqual(200, plane.api("/v1/info").status)
+        with open(os.path.join(plane.data, "lock"), encoding="ascii") as file:
+            self.assertEqual(str(plane.process.pid), file.read())
+        for closed in ("0<&- 1>&- 2>&-", "1>&-"):
+            done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", SLESSD, "token", "create", "--data-dir", plane.data, "--name", "x"],
+                                  stderr=subprocess.DEVNULL, timeout=30, check=False)
+            self.assertEqual(1, done.returncode)
+            self.assertNotIn("x\t", self.run_it("token", "list", "--data-dir", plane.data).stdout)
+
+    def test_few_open_files(self):
+        plane = ControlPlane(wrap=["sh", "-c", 'ulimit -n 256 && exec "$@"', "sh"])
+        self.addCleanup(plane.stop)
+        plane.start()
+        self.assertIn("raise LimitNOFILE", plane.log_tail(100))
+        idle = [socket.create_connection(("127.0.0.1", plane._port), 5) for _ in range(200)]
+        try:
+            idle[-1].settimeout(5)
+            self.assertIn(b"503", idle[-1].recv(100))
+        finally:
+            for one in idle:
+                one.close()
+
+    def test_a_hangup_drains(self):
+        plane = ControlPlane()
+        self.addCleanup(plane.stop)
+        plane.start()
+        for _ in range(3):
+            plane.process.send_signal(signal.SIGHUP)
+        self.assertEqual(0, plane.process.wait(30))
+        self.assertIn('"stopped"', plane.log_tail())
+        plane = ControlPlane(wrap=["nohup"])
+        self.addCleanup(plane.stop)
+        plane.start()
+        plane.process.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+        self.assertEqual(200, plane.api("/v1/info").status)
+
+    def test_a_log_that_nobody_reads(self):
+        plane = ControlPlane()
+        self.addCleanup(plane.stop)
+        pipe = os.path.join(plane.dir, "pipe")
+        os.mkfifo(pipe)
+        plane.wrap = ["sh", "-c", f'exec "$@" 2>"{pipe}"', "sh"]
+        self.addCleanup(os.close, os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+        plane.start()
+        for _ in range(600):
+            self.assertEqual(200, plane.api("/v1/info", timeout=5).status)
+        self.assertEqual(0, plane.terminate(10))
+
+    def test_a_password_in_a_request_target_is_not_logged(self):
+        plane = ControlPlane()
+        self.addCleanup(plane.stop)
+        plane.start()
+        with socket.create_connection(("127.0.0.1", plane._port), 5) as connection:
+            connection.sendall(b"GET http://u:hunter2@h/x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+            self.assertIn(b" 400 ", connection.recv(100))
+        self.assertEqual(0, plane.terminate())
+        self.assertIn("@h/x", plane.log_tail(100))
+        self.assertNotIn("hunter2", plane.log_tail(100))
+
     def test_a_port_that_is_taken(self):
         plane = ControlPlane()
         self.addCleanup(plane.stop)
@@ -147,6 +234,8 @@ class Program(unittest.TestCase):
             address = f"127.0.0.1:{taken.getsockname()[1]}"
             done = self.run_it("serve", "--data-dir", plane.data, "--listen", address)
         self.assertEqual(1, done.returncode)
+        for line in done.stderr.splitlines():
+            json.loads(line)
         self.assertIn(f"cannot listen on {address}", done.stderr)
 
 
@@ -176,6 +265,14 @@ class FirstProcess(ServerCase):
 
 
 class Life(ServerCase):
+    def test_the_log_has_no_value_of_an_environment(self):
+        thing = self.function("f", "import os\nPORT = int(os.environ['PW'])\ndef handle(event):\n    return 1\n", phase="Failed",
+                              environment={"PW": "hunter2"})
+        self.assertIn("hunter2", thing["status"]["failure"]["message"])
+        lines = [line for line in self.plane.log_tail(1000).splitlines() if "revision failed" in line]
+        self.assertEqual(("handler.py", 2), tuple(json.loads(lines[0])[key] for key in ("file", "line")), lines)
+        self.assertNotIn("hunter2", self.plane.log_tail(1000))
+
     def test_data_is_private_and_one_server_has_it(self):
         for folder, folders, files in os.walk(self.plane.data):
             if os.path.relpath(folder, self.plane.data).startswith(("run", "layers")):
