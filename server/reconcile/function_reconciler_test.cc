@@ -287,6 +287,15 @@ TEST_F(FunctionReconcilerTest, MissingSourceSaysSo) {
   EXPECT_THAT(world_.serving->Route("f")->not_ready_reason, HasSubstr("the function failed"));
 }
 
+TEST_F(FunctionReconcilerTest, DamagedSourceIsRemovedSoThatAnUploadIsTaken) {
+  world_.builder.Fails(base::Error{Code::kInvalidArgument, "not a zip", "", "BadArchive", {}});
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
+  EXPECT_EQ(world_.Get<Function>("f").status.failure->reason, "SourceMissing");
+  EXPECT_THAT(world_.Get<Function>("f").status.failure->message, HasSubstr("was damaged"));
+  EXPECT_THAT(world_.artifacts.removed, ElementsAre("sha256:aaaa"));
+}
+
 TEST_F(FunctionReconcilerTest, ARestartServesTheSameRevisionAgain) {
   world_.PutFunction("f");
   world_.PutFunction("off", [](Function& f) { f.spec.replicas = 0; });
