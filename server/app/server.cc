@@ -101,7 +101,7 @@ void Server::WireRooms() {
   gateway_->OnChange(look_at_function);
   functions_ = std::make_unique<reconcile::FunctionReconciler>(
       reconcile::FunctionReconciler::Deps{store, *gateway_, *builds_, *drivers_.logs, clock_, log_,
-                                          enqueue, external_url_},
+                                          enqueue, external_url_, data_.Path("layers/")},
       reconcile::FunctionReconciler::Options{});
   scheduler_ = std::make_unique<trigger::CronScheduler>(
       trigger::CronScheduler::Deps{store, clock_, log_, metrics_});

@@ -22,12 +22,8 @@ struct GatewayOptions {
   size_t max_buffered =
       256 * 1024 * 1024;  ///< bytes of all request bodies until their answer begins; more is 503
   size_t max_buffered_of_one = 64 * 1024 * 1024;  ///< the same of one function
-  /// A request body must be there within this time and a second more for each body_rate bytes that
-  /// have come; else 408.
-  std::chrono::milliseconds body_time{60'000};
-  size_t body_rate = 64 * 1024;
-  std::string external_scheme = "http";  ///< what functions see as X-Forwarded-Proto
-  base::AddressSet trusted_proxies;      ///< peers whose X-Forwarded-* count, see OriginOf
+  std::string external_scheme = "http";           ///< what functions see as X-Forwarded-Proto
+  base::AddressSet trusted_proxies;               ///< peers whose X-Forwarded-* count, see OriginOf
   /// A replica that has refused every call for so long (at least 5) while it runs none is
   /// replaced. Above the runner's 5 s, for which a call waits for a process that is being replaced.
   std::chrono::milliseconds refusing_for{10'000};
@@ -37,7 +33,7 @@ struct GatewayOptions {
 
 /// The way of every call to a function: HTTP under /fn/, the authenticated invoke, jobs and cron.
 ///
-/// A request body is read whole (within max_body and body_time) before a slot is taken, so that a
+/// A request body is read whole (within max_body) before a slot is taken, so that a
 /// slow client holds no replica and a call that was refused before it began can be repeated
 /// elsewhere; answers are streamed. timeout_sec counts from the slot; the gateway gives the runner
 /// 250 ms more, since the runner's own answer tells more.

@@ -64,11 +64,12 @@ class WarningLog final : public base::Logger {
 
 class GatewayTest : public testing::Test {
  protected:
-  explicit GatewayTest(GatewayOptions options = {}) {
+  explicit GatewayTest(GatewayOptions options = {},
+                       http::ServerOptions server_options = {.workers = 4}) {
     gateway = MakeGateway({io, runtime, auth, metrics, clock, log}, std::move(options));
     http::Router router;
     gateway->RegisterRoutes(router);
-    auto started = http::Server::Start({.workers = 4}, std::move(router), {io, log, metrics});
+    auto started = http::Server::Start(server_options, std::move(router), {io, log, metrics});
     EXPECT_THAT(started, IsOk());
     server = std::move(*started);
   }
@@ -618,7 +619,7 @@ TEST_F(GatewayTest, AReplicaThatRefusesForAMomentIsLeftAlone) {
 
 class SlowBodies : public GatewayTest {
  protected:
-  SlowBodies() : GatewayTest({.body_time = 300ms, .body_rate = 100'000}) {}
+  SlowBodies() : GatewayTest({}, {.workers = 4, .body_time = 300ms, .body_rate = 100'000}) {}
   /// One byte each 20 ms.
   std::string Trickle(http::RawClient& client) {
     std::jthread more([&](std::stop_token stop) {

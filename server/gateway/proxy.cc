@@ -74,9 +74,7 @@ http::Task<base::Status> GatewayImpl::Admit(http::Exchange& exchange, const Func
 
 http::Task<base::Status> GatewayImpl::ReadBody(http::Exchange& exchange, BodyHold& hold,
                                                std::string& body) {
-  const auto began = deps_.clock.Steady();
   for (;;) {
-    // Each piece has a deadline of its own there, so that looking after each is often enough.
     const auto piece = co_await exchange.ReadBody();
     if (!piece) co_return base::Err(piece.error());
     if (piece->empty()) co_return base::Ok();
@@ -90,17 +88,6 @@ http::Task<base::Status> GatewayImpl::ReadBody(http::Exchange& exchange, BodyHol
     if (hold.OfAll() > options_.max_buffered) {
       co_return base::Err(Code::kUnavailable, "too many request bodies are waiting; try again", "",
                           "Overloaded");
-    }
-    const auto allowed =
-        options_.body_time + std::chrono::milliseconds(body.size() * 1000 / options_.body_rate);
-    if (const auto took = deps_.clock.Steady() - began; took > allowed) {
-      co_return base::Err(
-          Code::kDeadlineExceeded,
-          fmt::format("the request body comes too slowly: {} bytes in {} s; it may take {} s, and "
-                      "a second more for each {} bytes that have come",
-                      body.size(), std::chrono::duration_cast<std::chrono::seconds>(took).count(),
-                      options_.body_time.count() / 1000, options_.body_rate),
-          "", "BodyTooSlow");
     }
   }
 }

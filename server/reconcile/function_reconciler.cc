@@ -128,8 +128,7 @@ base::Result<Next> FunctionReconciler::Reconcile(const api::ObjectKey& key) {
   const auto decision = DecideFunction(view.function, input, view.revisions, known.least_revision);
   const auto layers = PublishServing(view, decision);
   if (layers == Layers::kBuilding) return Next::Done();  // the build's end comes back here
-  if (layers == Layers::kLost && decision.step == FunctionStep::kServe)
-    return Next::After(std::chrono::seconds(60));
+  if (layers == Layers::kLost && decision.step == FunctionStep::kServe) return Lost(view);
   DropOthers(view, decision.number);
   if (const auto wait = known.retry_at - deps_.clock.Steady();
       wait > base::SteadyPoint::duration(0) &&
@@ -237,7 +236,7 @@ FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view,
   }
   const auto key = KeyOfRevision(*serving, view.name());
   const bool published = view.known.published && view.known.published->revision == key;
-  if (!published && !LayersPresent(*serving)) {
+  if (!published && !LayersPresent(*serving, deps_.layers_dir)) {
     if (const auto layers = Rebuild(view, *serving, route); layers != Layers::kThere) return layers;
   }
   serving = view.Find(status.revision);
@@ -280,6 +279,7 @@ FunctionReconciler::Layers FunctionReconciler::Rebuild(View& view, const Revisio
     deps_.log.Warn("layers of the serving revision cannot be built again",
                    {{"revision", key.ToString()}, {"error", base::ToString(outcome->error())}});
     Publish(view, std::move(route));
+    view.lost = outcome->error();
     return Layers::kLost;  // something new may be wanted, and that may work
   }
   Publish(view, std::move(route));
@@ -332,6 +332,24 @@ base::Result<Next> FunctionReconciler::Serve(View& view) {
   return next;
 }
 
+// What serves by the status cannot be served: no client may take the function for ready. One that
+// uploads the code again and asks for another try brings it back, and so does time where the fault
+// is the server's.
+base::Result<Next> FunctionReconciler::Lost(View& view) {
+  if (Transient(view.lost->code)) {
+    return TryAgain(view, "Deploying", *view.lost,
+                    RetryWait(view.known.transient_failures, kLongestWaitOfBuild));
+  }
+  ForgetFailures(view.known);
+  return WriteStatus(
+      view, "Failed",
+      [&](api::FunctionStatus& status) {
+        status.failure = api::FailureOf(*view.lost);
+        status.serving.reset();
+      },
+      Next::After(std::chrono::seconds(60)));
+}
+
 base::Result<Next> FunctionReconciler::Create(View& view, int64_t number,
                                               const std::string& input) {
   Revision revision;
@@ -339,7 +357,7 @@ base::Result<Next> FunctionReconciler::Create(View& view, int64_t number,
   revision.metadata.name = RevisionName(view.name(), number);
   revision.spec = {number, input, view.function.metadata.generation, view.function.spec};
   if (const auto built = FindBuilt(view.function.spec, view.revisions);
-      built && LayersPresent(*built)) {
+      built && LayersPresent(*built, deps_.layers_dir)) {
     revision.status.phase = "Built";
     revision.status.code_dir = built->status.code_dir;
     revision.status.deps_dir = built->status.deps_dir;
@@ -394,7 +412,7 @@ base::Result<Next> FunctionReconciler::Build(View& view, const Revision& revisio
 }
 
 base::Result<Next> FunctionReconciler::Prepare(View& view, const Revision& revision) {
-  if (!LayersPresent(revision)) {
+  if (!LayersPresent(revision, deps_.layers_dir)) {
     RETURN_IF_ERROR(store::MutateStatus<Revision>(deps_.store, view.ns(), revision.metadata.name,
                                                   [](Revision& lost) {
                                                     lost.status.phase = "Pending";

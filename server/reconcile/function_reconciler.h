@@ -45,6 +45,7 @@ class FunctionReconciler final : public Reconciler {
     base::Logger& log;
     Enqueue enqueue;
     std::string external_url;  ///< without a final '/'
+    std::string layers_dir;    ///< where layers lie, see LayersPresent
   };
   FunctionReconciler(Deps deps, Options options) : deps_(std::move(deps)), options_(options) {}
 
@@ -76,6 +77,7 @@ class FunctionReconciler final : public Reconciler {
     std::vector<api::Trigger> triggers;
     std::vector<Revision> revisions;
     Known& known;
+    std::optional<base::Error> lost = {};  // why the serving revision's layers cannot be made again
     const Revision* Find(int64_t number) const;
     std::string ns() const { return function.metadata.ns; }
     std::string name() const { return function.metadata.name; }
@@ -94,6 +96,7 @@ class FunctionReconciler final : public Reconciler {
   void Publish(View& view, gateway::FunctionRoute route);
 
   base::Result<Next> Serve(View& view);
+  base::Result<Next> Lost(View& view);
   base::Result<Next> Create(View& view, int64_t number, const std::string& input);
   base::Result<Next> Build(View& view, const Revision& revision);
   base::Result<Next> Prepare(View& view, const Revision& revision);

@@ -331,6 +331,41 @@ TEST_F(FunctionReconcilerTest, LostLayersAreMadeAgainAfterARestart) {
   EXPECT_EQ(world_.Get<Function>("f").status.last_built_at, before.last_built_at);
 }
 
+TEST_F(FunctionReconcilerTest, LayersThatCannotBeMadeAgainAreAFailureUntilTheyCan) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  world_.Stop();
+  std::filesystem::remove_all(world_.dir + "/aaaa");
+  world_.builder.Fails(base::Error{Code::kFailedPrecondition, "gone", "", "SourceMissing", {}});
+  world_.Start();
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
+  EXPECT_EQ(world_.Get<Function>("f").status.failure->reason, "SourceMissing");
+  EXPECT_FALSE(world_.Get<Function>("f").status.serving);
+  EXPECT_FALSE(world_.serving->Route("f")->revision);
+  // The code was uploaded again, and another try is asked for.
+  world_.builder.Fails(std::nullopt);
+  world_.PutFunction("f", [](Function& f) { f.metadata.annotations["sless.dev/retry"] = "1"; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_TRUE(world_.Get<Function>("f").status.serving);
+  EXPECT_EQ(world_.Get<Function>("f").status.revision, 1);
+  EXPECT_EQ(world_.serving->Route("f")->revision->revision, 1);
+}
+
+TEST_F(FunctionReconcilerTest, LayersOfAnotherDataFolderAreNotUsed) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  const auto built = world_.builder.built().size();
+  world_.Stop();
+  world_.layers_dir =
+      "/data/layers/";  // a copy, and the folder that it was made from still lies there
+  world_.Start();
+  ASSERT_TRUE(Eventually([&] { return world_.builder.built().size() == built + 1; }));
+  ASSERT_TRUE(Eventually([&] {
+    const auto route = world_.serving->Route("f");
+    return route && route->revision;
+  }));
+}
+
 TEST_F(FunctionReconcilerTest, ARestartInTheMiddleOfABuildGoesOn) {
   world_.PutFunction("f");
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));

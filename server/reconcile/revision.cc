@@ -23,11 +23,14 @@ runtime::ReplicaSpec ReplicaSpecOf(const Revision& revision) {
           function.timeout_sec,     function.concurrency};
 }
 
-bool LayersPresent(const Revision& revision) {
-  std::error_code error;
+bool LayersPresent(const Revision& revision, const std::string& layers_dir) {
+  const auto lies_there = [&](const std::string& layer) {
+    std::error_code error;
+    return layer.starts_with(layers_dir) && std::filesystem::is_directory(layer, error);
+  };
   const auto& status = revision.status;
-  return !status.code_dir.empty() && std::filesystem::is_directory(status.code_dir, error) &&
-         (status.deps_dir.empty() || std::filesystem::is_directory(status.deps_dir, error));
+  return !status.code_dir.empty() && lies_there(status.code_dir) &&
+         (status.deps_dir.empty() || lies_there(status.deps_dir));
 }
 
 }  // namespace sless::reconcile

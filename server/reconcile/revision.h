@@ -55,8 +55,9 @@ using Revision = api::Object<RevisionSpec, RevisionStatus>;
 std::string RevisionName(const std::string& function, int64_t number);
 runtime::RevisionKey KeyOfRevision(const Revision& revision, const std::string& function);
 runtime::ReplicaSpec ReplicaSpecOf(const Revision& revision);
-/// True if the layers of a revision that was built still lie there.
-bool LayersPresent(const Revision& revision);
+/// True if the layers of a revision that was built still lie there, below `layers_dir`: a data
+/// folder that was copied names the layers of the server that it was copied from.
+bool LayersPresent(const Revision& revision, const std::string& layers_dir);
 
 }  // namespace sless::reconcile
 

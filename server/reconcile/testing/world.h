@@ -53,7 +53,7 @@ class World {
     const auto enqueue = [this](const api::ObjectKey& key) { controller->Put(key); };
     functions = std::make_unique<FunctionReconciler>(
         FunctionReconciler::Deps{*store, gateway ? *gateway : *serving, *builds, logs, clock, log,
-                                 enqueue, "http://sless.test"},
+                                 enqueue, "http://sless.test", layers_dir},
         options);
     scheduler = std::make_unique<trigger::CronScheduler>(
         trigger::CronScheduler::Deps{*store, clock, log, metrics});
@@ -142,6 +142,7 @@ class World {
     });
   }
 
+  std::string layers_dir;  ///< "": layers count wherever they lie
   const std::string dir =
       std::filesystem::temp_directory_path() / ("sless-reconcile-" + base::RandomHex(6));
   base::SystemClock clock;
