@@ -1,12 +1,14 @@
 #include "server/config/config.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <map>
+#include <sstream>
 #include <tuple>
 
 #include "client/base/strings.h"
@@ -193,21 +195,57 @@ base::Status ReadNode(const YAML::Node& node, const std::string& prefix, const s
   return base::Ok();
 }
 
+class DocumentWatcher : public YAML::EventHandler {
+ public:
+  int line = 0;
+  bool empty = true;
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    line = mark.line + 1;
+    empty = true;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override { empty = false; }
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {
+    empty = false;
+  }
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    empty = false;
+  }
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    empty = false;
+  }
+  void OnMapEnd() override {}
+};
+
+/// The line where a document after the first begins that is not empty, 0: there is none. Not by
+/// YAML::LoadAll: there are texts of which it takes nothing, again and again.
+int SecondDocument(const std::string& text) {
+  constexpr int kMost = 100;
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  DocumentWatcher watcher;
+  for (int i = 0; parser.HandleNextDocument(watcher); ++i) {
+    if ((i > 0 && !watcher.empty) || i == kMost) return watcher.line;
+  }
+  return 0;
+}
+
 base::Status ReadFile(const Sources& sources, Options& options) {
   const auto& [path, text] = std::tie(sources.file_path, sources.file_text);
   if (!base::IsUtf8(text) || text.find('\0') != std::string::npos)
     return Err(Code::kInvalidArgument, fmt::format("{}:1: no YAML: it is no UTF-8 text", path));
   try {
-    YAML::Node root;
-    for (const auto& document : YAML::LoadAll(text)) {
-      if (document.IsNull()) continue;
-      if (!root.IsNull()) {
-        return Err(Code::kInvalidArgument,
-                   fmt::format("{}:{}: want one YAML document, got a second one", path,
-                               document.Mark().line + 1));
-      }
-      root.reset(document);
+    if (const int line = SecondDocument(text)) {
+      return Err(Code::kInvalidArgument,
+                 fmt::format("{}:{}: want one YAML document, got a second one", path, line));
     }
+    const auto root = YAML::Load(text);
     if (root.IsNull()) return base::Ok();
     if (!root.IsMap()) {
       return Err(Code::kInvalidArgument,

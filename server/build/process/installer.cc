@@ -170,10 +170,10 @@ base::Result<Installer::Command> Installer::NpmCommand(const Manifest& manifest)
   ASSIGN_OR_RETURN(Command tool, FindNpm());
   tool.words.emplace_back(manifest.locked ? "ci" : "install");
   // Install scripts of packages are not run: they are the usual way in for hostile ones, and
-  // production code seldom needs them.
+  // production code seldom needs them. Nor is another git that a source's .npmrc names.
   // Its waits before a further try are 10 s and 60 s, and it takes a wrong checksum for a fault of
   // the network: a build's time would be over before it says what is wrong.
-  for (const char* word : {"--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund",
+  for (const char* word : {"--omit=dev", "--ignore-scripts", "--git=git", "--no-audit", "--no-fund",
                            "--no-update-notifier", "--no-progress", "--loglevel=http",
                            "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"}) {
     tool.words.emplace_back(word);
