@@ -479,7 +479,9 @@ base::Result<std::shared_ptr<const ZipArchive>> ZipArchive::Load(const std::stri
   Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info {};
   if (!file || fstat(file.get(), &info) != 0) {
-    return base::Err(errno == EACCES ? Code::kPermissionDenied : Code::kNotFound,
+    const auto code =
+        errno == EACCES ? Code::kPermissionDenied : base::ErrnoCode(errno, Code::kNotFound);
+    return base::Err(code,
                      fmt::format("the file {} cannot be read: {}", ShowPath(path), ErrnoText()));
   }
   if (S_ISDIR(info.st_mode)) {

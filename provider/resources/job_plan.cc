@@ -35,18 +35,20 @@ void PlanRun(Value& plan) {
   }
 }
 
-void CheckRaised(const Value& plan, int64_t last, framework::Diagnostics& diagnostics) {
+void CheckRaised(const Value& plan, int64_t last, framework::Diagnostics& diagnostics,
+                 std::string_view more = "") {
   if (!plan.Get("run_id").IsKnown()) return;
   const int64_t wanted = IntAt(plan, "run_id");
   if (wanted == 0 || wanted >= last) return;
   diagnostics.AddError(
       Path("run_id"), "run_id lowered",
       fmt::format("The last run of job {} was run_id {}, so run_id {} lies behind it. {}, or 0 to "
-                  "run nothing.",
+                  "run nothing.{}",
                   TextAt(plan, "id"), last, wanted,
                   last == std::numeric_limits<int64_t>::max()
                       ? "There is no higher one: take another name for the job"
-                      : fmt::format("Take {} or more to run again", last + 1)));
+                      : fmt::format("Take {} or more to run again", last + 1),
+                  more));
 }
 
 // A create that takes over what an earlier one or a tainted job leaves behind (see the class
@@ -56,7 +58,13 @@ void CheckTakenOver(Backend& backend, const framework::ModifyPlanRequest& reques
                     const Value& plan, framework::Diagnostics& diagnostics) {
   const auto left = backend.Jobs().Get(
       NameOf(plan), {request.context.DeadlineIn(std::chrono::seconds(10)), request.context.stop});
-  if (left) CheckRaised(plan, left->status.last_run_id, diagnostics);
+  if (!left) return;
+  const bool unfinished =
+      left->metadata.annotations.contains(std::string(api::kCreatingAnnotation));
+  CheckRaised(plan, left->status.last_run_id, diagnostics,
+              unfinished ? ""
+                         : " The job exists already: where it is not this resource's own, which is "
+                           "tainted, import it or take another name.");
 }
 
 // A run that has not ended well under an unchanged run_id is taken up again by the apply: waited

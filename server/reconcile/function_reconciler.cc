@@ -128,13 +128,14 @@ base::Result<Next> FunctionReconciler::Reconcile(const api::ObjectKey& key) {
   const auto decision = DecideFunction(view.function, input, view.revisions, known.least_revision);
   const auto layers = PublishServing(view, decision);
   if (layers == Layers::kBuilding) return Next::Done();  // the build's end comes back here
-  if (layers == Layers::kLost && decision.step == FunctionStep::kServe) return Lost(view);
-  DropOthers(view, decision.number);
+  const bool lost = layers == Layers::kLost && decision.step == FunctionStep::kServe;
+  if (!lost) DropOthers(view, decision.number);
   if (const auto wait = known.retry_at - deps_.clock.Steady();
       wait > base::SteadyPoint::duration(0) &&
-      (decision.step == FunctionStep::kBuild || decision.step == FunctionStep::kPrepare)) {
+      (lost || decision.step == FunctionStep::kBuild || decision.step == FunctionStep::kPrepare)) {
     return Next::After(std::chrono::duration_cast<milliseconds>(wait) + milliseconds(1));
   }
+  if (lost) return Lost(view);
   const Revision* target = view.Find(decision.number);
   switch (decision.step) {
     case FunctionStep::kServe:
@@ -237,6 +238,13 @@ FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view,
   const auto key = KeyOfRevision(*serving, view.name());
   const bool published = view.known.published && view.known.published->revision == key;
   if (!published && !LayersPresent(*serving, deps_.layers_dir)) {
+    // One function has one build at a time: the one of a new revision comes first.
+    const bool busy = decision.step == FunctionStep::kCreate ||
+                      decision.step == FunctionStep::kBuild ||
+                      decision.step == FunctionStep::kPrepare;
+    const bool lost = view.known.lost && view.known.lost->first == serving->spec.number;
+    if (lost && (busy || deps_.clock.Steady() < view.known.retry_at))
+      return PublishLost(view, std::move(route));
     if (const auto layers = Rebuild(view, *serving, route); layers != Layers::kThere) return layers;
   }
   serving = view.Find(status.revision);
@@ -271,19 +279,25 @@ FunctionReconciler::Layers FunctionReconciler::Rebuild(View& view, const Revisio
       for (auto& revision : view.revisions) {
         if (revision.spec.number == written->spec.number) revision = *written;
       }
+      view.known.lost.reset();
       return Layers::kThere;
     }
   } else if (outcome) {
     deps_.builds.Forget(key.ns, key.name);
-    route.not_ready_reason = "its layers cannot be built again: " + outcome->error().message;
+    view.known.lost = {serving.spec.number, outcome->error()};
     deps_.log.Warn("layers of the serving revision cannot be built again",
                    {{"revision", key.ToString()}, {"error", base::ToString(outcome->error())}});
-    Publish(view, std::move(route));
-    view.lost = outcome->error();
-    return Layers::kLost;  // something new may be wanted, and that may work
+    return PublishLost(view, std::move(route));  // something new may be wanted, and that may work
   }
   Publish(view, std::move(route));
   return Layers::kBuilding;
+}
+
+FunctionReconciler::Layers FunctionReconciler::PublishLost(View& view,
+                                                           gateway::FunctionRoute route) {
+  route.not_ready_reason = "its layers cannot be built again: " + view.known.lost->second.message;
+  Publish(view, std::move(route));
+  return Layers::kLost;
 }
 
 void FunctionReconciler::Publish(View& view, gateway::FunctionRoute route) {
@@ -336,15 +350,16 @@ base::Result<Next> FunctionReconciler::Serve(View& view) {
 // uploads the code again and asks for another try brings it back, and so does time where the fault
 // is the server's.
 base::Result<Next> FunctionReconciler::Lost(View& view) {
-  if (Transient(view.lost->code)) {
-    return TryAgain(view, "Deploying", *view.lost,
+  const auto& error = view.known.lost->second;
+  if (Transient(error.code)) {
+    return TryAgain(view, "Deploying", error,
                     RetryWait(view.known.transient_failures, kLongestWaitOfBuild));
   }
   ForgetFailures(view.known);
   return WriteStatus(
       view, "Failed",
       [&](api::FunctionStatus& status) {
-        status.failure = api::FailureOf(*view.lost);
+        status.failure = api::FailureOf(error);
         status.serving.reset();
       },
       Next::After(std::chrono::seconds(60)));

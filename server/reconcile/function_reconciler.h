@@ -70,6 +70,8 @@ class FunctionReconciler final : public Reconciler {
     std::string transient_note;
     base::SteadyPoint retry_at;  // not before, after a transient failure
     base::SteadyPoint status_written;
+    // The serving revision whose layers could not be made again, and why.
+    std::optional<std::pair<int64_t, base::Error>> lost;
   };
   // One look at a function.
   struct View {
@@ -77,7 +79,6 @@ class FunctionReconciler final : public Reconciler {
     std::vector<api::Trigger> triggers;
     std::vector<Revision> revisions;
     Known& known;
-    std::optional<base::Error> lost = {};  // why the serving revision's layers cannot be made again
     const Revision* Find(int64_t number) const;
     std::string ns() const { return function.metadata.ns; }
     std::string name() const { return function.metadata.name; }
@@ -93,6 +94,7 @@ class FunctionReconciler final : public Reconciler {
   /// layers are gone.
   Layers PublishServing(View& view, const FunctionDecision& decision);
   Layers Rebuild(View& view, const Revision& serving, gateway::FunctionRoute route);
+  Layers PublishLost(View& view, gateway::FunctionRoute route);
   void Publish(View& view, gateway::FunctionRoute route);
 
   base::Result<Next> Serve(View& view);

@@ -208,9 +208,8 @@ TEST_F(RealGatewayTest, AMachineWithoutRoomIsTriedAgain) {
   world_.PutFunction("f");
   ASSERT_TRUE(Eventually([&] { return runtime_.starts >= 2; })) << "it is started again";
   EXPECT_EQ(world_.Get<Function>("f").status.phase, "Deploying");
-  EXPECT_TRUE(Eventually([&] {
-    return world_.Get<Function>("f").status.note.find("no room") != std::string::npos;
-  }));
+  EXPECT_TRUE(Eventually(
+      [&] { return world_.Get<Function>("f").status.note.find("no room") != std::string::npos; }));
   runtime_.no_room = false;
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
   EXPECT_EQ(world_.Get<Function>("f").status.note, "");
@@ -351,6 +350,40 @@ TEST_F(FunctionReconcilerTest, LayersThatCannotBeMadeAgainAreAFailureUntilTheyCa
   EXPECT_TRUE(world_.Get<Function>("f").status.serving);
   EXPECT_EQ(world_.Get<Function>("f").status.revision, 1);
   EXPECT_EQ(world_.serving->Route("f")->revision->revision, 1);
+}
+
+TEST_F(FunctionReconcilerTest, NewCodeIsBuiltAlthoughLayersOfTheOldCannotBe) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  world_.Stop();
+  std::filesystem::remove_all(world_.dir + "/aaaa");
+  world_.builder.Fails(base::Error{Code::kFailedPrecondition, "gone", "", "SourceMissing", {}},
+                       "sha256:aaaa");
+  world_.Start();
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
+  const auto built = world_.builder.built().size();
+  world_.PutFunction("f", [](Function& f) { f.spec.source.hash = "sha256:bbbb"; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world_.serving->Route("f")->revision->revision, 2);
+  // The new one once, and perhaps a try of the old one that was under way.
+  EXPECT_LE(world_.builder.built().size(), built + 2);
+}
+
+TEST_F(FunctionReconcilerTest, LayersThatCannotBeMadeAgainForNowAreTriedWithWaits) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  const auto before = world_.builder.built().size();
+  world_.Stop();
+  std::filesystem::remove_all(world_.dir + "/aaaa");
+  world_.builder.Fails(base::Error{Code::kUnavailable, "disk full", "", "", {}});
+  world_.Start();
+  ASSERT_TRUE(Eventually([&] {
+    return world_.Get<Function>("f").status.note.find("disk full") != std::string::npos;
+  }));
+  EXPECT_EQ(world_.Get<Function>("f").status.phase, "Deploying");
+  EXPECT_LE(world_.builder.built().size(), before + 4) << "not one try after the other";
+  world_.builder.Fails(std::nullopt);
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
 }
 
 TEST_F(FunctionReconcilerTest, LayersOfAnotherDataFolderAreNotUsed) {

@@ -172,7 +172,10 @@ class Engine::Impl {
     const auto now = clock_.Steady();
     auto next = now + std::chrono::seconds(60);
     for (const auto& [id, call] : calls_) {
-      if (!call->stuck) next = std::min(next, call->kill_at.value_or(call->deadline));
+      // Once the worker is killed nothing is found stuck any more.
+      const auto kill_at = expected_exit_ ? std::nullopt : call->kill_at;
+      if (!call->stuck && (kill_at || !call->answered))
+        next = std::min(next, kill_at.value_or(call->deadline));
       if (call->stuck && now < call->deadline) next = std::min(next, call->deadline);
     }
     if (replace_by_) next = std::min(next, *replace_by_);
@@ -594,6 +597,7 @@ class Engine::Impl {
           options_.others_wait.count()));
     }
     expected_exit_ = true;
+    replace_by_.reset();
     worker_->Kill();
   }
 

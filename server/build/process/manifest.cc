@@ -36,7 +36,7 @@ tl::unexpected<base::Error> Bad(const std::string& file, const std::string& mess
 
 // Another one makes all layers anew. Those of "1" may hold packages of a registry that the server's
 // settings do not name, those of "2" files of another function's source.
-constexpr std::string_view kLayers = "3";
+constexpr std::string_view kLayers = "4";
 
 // A length before each part: no two lists of parts give one text.
 std::string Key(std::initializer_list<std::string_view> parts) {
@@ -114,15 +114,24 @@ base::Result<std::optional<Manifest>> ReadPackage(const std::string& code_dir,
   }
   if (!manifest.locked && fs::exists(code_dir + "/yarn.lock"))
     log("yarn.lock is not used: npm reads package-lock.json");
-  // Scripts, version or description of the package change nothing that is installed.
-  nlohmann::json relevant = nlohmann::json::object();
+  // All counts but what surely changes nothing that is installed: npm lets even devDependencies
+  // decide which package a production one gets.
+  nlohmann::json relevant = *package;
   for (const char* name :
-       {"dependencies", "optionalDependencies", "peerDependencies", "overrides", "workspaces"}) {
-    if (package->contains(name)) relevant[name] = (*package)[name];
+       {"name",    "version",      "description",  "keywords", "homepage",   "bugs",
+        "license", "author",       "contributors", "funding",  "files",      "exports",
+        "main",    "module",       "types",        "type",     "repository", "scripts",
+        "private", "eslintConfig", "prettier",     "jest"}) {
+    relevant.erase(name);
+  }
+  nlohmann::json specs = nlohmann::json::object();
+  for (const char* name : {"dependencies", "optionalDependencies", "peerDependencies",
+                           "devDependencies", "acceptDependencies", "overrides", "workspaces"}) {
+    if (package->contains(name)) specs[name] = (*package)[name];
   }
   const std::string npmrc = ReadFile(code_dir + "/.npmrc").value_or("");
-  const bool remote = OnlyRemoteSpecs(relevant, code_dir) && OnlyRemoteLock(lock, code_dir) &&
-                      OnlyRemoteNpmrc(npmrc);
+  const bool remote =
+      OnlyRemoteSpecs(specs, code_dir) && OnlyRemoteLock(lock, code_dir) && OnlyRemoteNpmrc(npmrc);
   manifest.key =
       Key({kLayers, runtime, base::DumpJson(relevant), lock, npmrc, remote ? "" : source_hash});
   return std::optional(std::move(manifest));

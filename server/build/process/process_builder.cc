@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "client/base/digest.h"
@@ -32,7 +33,7 @@ using base::Code;
 
 constexpr auto kLookForStop = std::chrono::milliseconds(100);
 constexpr auto kKeepUnused = std::chrono::hours(1);
-constexpr std::string_view kTemp = "tmp";
+constexpr std::string_view kCode = "code", kDeps = "deps", kTemp = "tmp";
 constexpr int kRemoveTries = 5;
 constexpr auto kRemoveWait = std::chrono::milliseconds(100);
 
@@ -52,7 +53,7 @@ class ProcessBuilder final : public Builder {
     BuildOutput output;
     ASSIGN_OR_RETURN(output.code_dir, CodeLayer(request, deadline, stop, output.code_cached, log));
     auto checked = CheckEntrypoint(request, output.code_dir);
-    if (!checked && output.code_cached && !HasContent(output.code_dir, request.source_hash)) {
+    if (!checked && output.code_cached && HasOther(output.code_dir, request.source_hash)) {
       // Not the user's fault, but the disk's.
       RETURN_IF_ERROR(RemoveLayer(output.code_dir));
       output.code_cached = false;
@@ -72,7 +73,7 @@ class ProcessBuilder final : public Builder {
   base::Status Collect(const std::vector<std::string>& in_use) override {
     const std::set<std::string> keep(in_use.begin(), in_use.end());
     const auto oldest = fs::file_time_type::clock::now() - kKeepUnused;
-    for (const char* kind : {"code", "deps", "tmp"}) {
+    for (const auto kind : {kCode, kDeps, kTemp}) {
       ASSIGN_OR_RETURN(const auto paths, Below(kind));
       for (const auto& path : paths) {
         std::error_code ignored;
@@ -87,14 +88,19 @@ class ProcessBuilder final : public Builder {
     return base::Ok();
   }
 
-  /// At the start: what a killed build left, and layers that are not as they were made.
+  /// At the start: what a killed build left, and layers that are not as they were made. Of
+  /// dependencies, which have many files, only whether they are there: before anything serves is no
+  /// time to look at each.
   base::Status CleanUp() {
     ASSIGN_OR_RETURN(const auto left, Below(kTemp));
     for (const auto& path : left) Discard(path);
-    for (const char* kind : {"code", "deps"}) {
+    for (const auto kind : {kCode, kDeps}) {
       ASSIGN_OR_RETURN(const auto layers, Below(kind));
       for (const auto& layer : layers) {
-        if (!IsWhole(layer)) RETURN_IF_ERROR(MoveAway(layer));
+        const auto whole = IsWhole(layer, kind == kCode);
+        auto done = whole && !*whole ? MoveAway(layer) : base::Ok();
+        if (!whole) done = base::Err(whole.error());
+        if (!done) log_.Warn("a layer cannot be looked after", {{"error", done.error().message}});
       }
     }
     return base::Ok();
@@ -138,7 +144,8 @@ class ProcessBuilder final : public Builder {
                          const std::stop_token& stop, bool& cached, Make&& make) {
     const auto mutex = MutexOf(layer);
     ASSIGN_OR_RETURN(const LayerLock lock, Lock(mutex, deadline, stop));
-    if (IsWhole(layer)) {
+    ASSIGN_OR_RETURN(const bool whole, IsWhole(layer, true));
+    if (whole) {
       Touch(layer);
       cached = true;
       return base::Ok();
@@ -189,11 +196,27 @@ class ProcessBuilder final : public Builder {
 
   // A disk may lose what was on it. More than was made is no harm: without a sandbox, Python adds
   // what it compiled.
-  bool IsWhole(const std::string& layer) const {
+  // What cannot be looked at now (no descriptor left, a fault of the disk) is not found wanting.
+  base::Result<bool> IsWhole(const std::string& layer, bool count) const {
+    struct stat there {};
+    if (lstat(layer.c_str(), &there) != 0) {
+      if (errno == ENOENT) return false;
+      return base::SystemError("cannot look at " + layer, Code::kUnavailable);
+    }
+    const std::string sum = SumOf(layer);
+    const base::Fd file(open(sum.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file && errno != ENOENT)
+      return base::SystemError("cannot read " + sum, Code::kUnavailable);
+    if (!S_ISDIR(there.st_mode) || !file) return false;
+    char text[64];
+    const ssize_t size = read(file.get(), text, sizeof text);
+    if (size < 0) return base::SystemError("cannot read " + sum, Code::kUnavailable);
     uint64_t files = 0, bytes = 0;
-    if (!IsFolder(layer) || !(std::ifstream(SumOf(layer)) >> files >> bytes)) return false;
-    const auto found = Measure(layer);
-    return found && found->files >= files && found->bytes >= bytes;
+    if (!(std::istringstream(std::string(text, static_cast<size_t>(size))) >> files >> bytes))
+      return false;
+    if (!count) return true;
+    ASSIGN_OR_RETURN(const auto found, Measure(layer));
+    return found.files >= files && found.bytes >= bytes;
   }
 
   // What has the name of a layer is taken for whole from then on, so it lies on the disk before,
@@ -290,9 +313,10 @@ class ProcessBuilder final : public Builder {
     return tree;
   }
 
-  static bool HasContent(const std::string& code_dir, const std::string& hash) {
+  // Content that can be read and is not that of `hash`.
+  static bool HasOther(const std::string& code_dir, const std::string& hash) {
     const auto tree = source::ReadDirectory(code_dir);
-    return tree && source::TreeHash(*tree) == hash;
+    return tree && source::TreeHash(*tree) != hash;
   }
 
   static base::Status CheckEntrypoint(const BuildRequest& request, const std::string& code_dir) {

@@ -244,6 +244,10 @@ TEST_F(ProcessBuilderTest, ManifestsKeyTheLayerByWhatIsInstalled) {
   Write("package.json", R"({"version":"2","scripts":{"x":"y"},"dependencies":{"ms":"2.1.3"}})");
   EXPECT_EQ(node, key("nodejs20", "h1"))
       << "a version of the package itself changes nothing that is installed";
+  // npm may take one of them for what a production package needs.
+  Write("package.json", R"({"dependencies":{"ms":"2.1.3"},"devDependencies":{"x":"npm:y@1.0.0"}})");
+  EXPECT_NE(node, key("nodejs20", "h1"));
+  Write("package.json", R"({"version":"2","dependencies":{"ms":"2.1.3"}})");
   Write("package-lock.json", "{}");
   EXPECT_NE(node, key("nodejs20", "h1"));
   Write("node_modules/ms/index.js", "");

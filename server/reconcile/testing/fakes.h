@@ -97,9 +97,11 @@ class FakeServing final : public gateway::Serving {
 class FakeBuilder final : public build::Builder {
  public:
   explicit FakeBuilder(std::string dir) : dir_(std::move(dir)) {}
-  void Fails(std::optional<base::Error> error) {
+  /// Each build, or those of one hash.
+  void Fails(std::optional<base::Error> error, std::string hash = "") {
     std::lock_guard lock(mutex_);
     error_ = std::move(error);
+    failing_ = std::move(hash);
   }
   void Hold(bool on) {
     std::lock_guard lock(mutex_);
@@ -134,7 +136,7 @@ class FakeBuilder final : public build::Builder {
       return base::Err(base::Code::kCancelled, "stopped");
     }
     built_.push_back(request.source_hash);
-    if (error_) return base::Err(*error_);
+    if (error_ && (failing_.empty() || failing_ == request.source_hash)) return base::Err(*error_);
     lock.unlock();
     log("building");
     const auto code = dir_ + "/" + request.source_hash.substr(request.source_hash.find(':') + 1);
@@ -152,6 +154,7 @@ class FakeBuilder final : public build::Builder {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::optional<base::Error> error_;
+  std::string failing_;
   bool hold_ = false;
   std::vector<std::string> built_, in_use_;
   int stopped_ = 0, inside_ = 0;
