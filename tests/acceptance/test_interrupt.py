@@ -6,23 +6,10 @@ import threading
 import time
 import unittest
 
-from tests.acceptance.harness.case import Case
+from tests.acceptance.harness.case import SERVED_FUNCTION, Case
 from tests.acceptance.harness.processes import below
 
 SLOW = 'import time\ntime.sleep(%s)\n\ndef handle(event, context):\n    return "%s"\n'
-CONFIG = '''
-resource "sless_function" "f" {
-  name       = "f1"
-  runtime    = "python3.11"
-  source_dir = "fn"
-}
-resource "sless_trigger" "t" {
-  name     = "t1"
-  function = sless_function.f.name
-  type     = "http"
-  http     = { auth = "none" }
-}
-'''
 
 
 def children(pid):
@@ -43,7 +30,7 @@ class InterruptCase(Case):
     def setUp(self):
         super().setUp()
         self.ws.write("fn/handler.py", SLOW % (4, "one"))
-        self.ws.config(CONFIG)
+        self.ws.config(SERVED_FUNCTION)
         self.ws.init()
 
     def start(self, *args):
@@ -228,7 +215,7 @@ class DuringDestroy(InterruptCase):
 class Restart(Case):
     def test_kill_nine_settles_within_ten_seconds_and_leaves_no_process(self):
         self.ws.write("fn/handler.py", SLOW % (0, "one"))
-        self.ws.config(CONFIG + '''
+        self.ws.config(SERVED_FUNCTION + '''
             resource "sless_job" "j" {
               name     = "j"
               function = sless_function.f.name
@@ -257,7 +244,7 @@ class Restart(Case):
 
     def test_sigterm_drains(self):
         self.ws.write("fn/handler.py", "import time\ndef handle(event, context):\n    print('begun', flush=True)\n    time.sleep(2)\n    return 'done'\n")
-        self.ws.config(CONFIG)
+        self.ws.config(SERVED_FUNCTION)
         self.ws.apply()
         answers = []
         thread = threading.Thread(target=lambda: answers.append(self.plane.call(f"{self.ns}/f1")))

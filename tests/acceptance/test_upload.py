@@ -2,22 +2,9 @@
 import os
 import unittest
 
-from tests.acceptance.harness.case import Case
+from tests.acceptance.harness.case import SERVED_FUNCTION, Case
 from tests.acceptance.harness.proxy import Proxy
 
-CONFIG = '''
-resource "sless_function" "f" {
-  name       = "f1"
-  runtime    = "python3.11"
-  source_dir = "fn"
-}
-resource "sless_trigger" "t" {
-  name     = "t1"
-  function = sless_function.f.name
-  type     = "http"
-  http     = { auth = "none" }
-}
-'''
 # How an upload fails, and what the user is told of it.
 FAILURES = {"refuse": "413", "damage": "is damaged", "cut": "SLESS_ENDPOINT"}
 
@@ -28,7 +15,7 @@ class Upload(Case):
         self.proxy = Proxy(self.plane.url)
         self.addCleanup(self.proxy.close)
         self.ws.env["SLESS_ENDPOINT"] = self.proxy.url
-        self.ws.config(CONFIG)
+        self.ws.config(SERVED_FUNCTION)
 
     def code(self, word):
         self.ws.write("fn/handler.py", f'def handle(event, context):\n    return "{word}"\n')

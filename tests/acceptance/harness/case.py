@@ -8,6 +8,21 @@ from .terraform_cli import Workspace, binaries
 
 _numbers = itertools.count(1)
 
+# A function of the folder `fn`, f1, and an http trigger that makes it answer.
+SERVED_FUNCTION = '''
+resource "sless_function" "f" {
+  name       = "f1"
+  runtime    = "python3.11"
+  source_dir = "fn"
+}
+resource "sless_trigger" "t" {
+  name     = "t1"
+  function = sless_function.f.name
+  type     = "http"
+  http     = { auth = "none" }
+}
+'''
+
 
 class Case(unittest.TestCase):
     """self.plane: a running slessd; self.ns: a fresh namespace; self.ws: a workspace whose provider uses that namespace."""
