@@ -32,6 +32,10 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
+bool Contains(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
 std::string Lower(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) {

@@ -13,6 +13,7 @@ namespace sless::base {
 std::vector<std::string> Split(std::string_view text, char separator);
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 std::string_view Trim(std::string_view text);
+bool Contains(std::string_view text, std::string_view word);
 /// ASCII letters in lower case, whatever the locale; other bytes stay.
 std::string Lower(std::string_view text);
 bool IsUtf8(std::string_view text);

@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <mutex>
 #include <sstream>
 #include <thread>
@@ -58,6 +59,14 @@ class Answers {
   std::map<std::string, Outcome> outcomes_;
 };
 
+// Handlers that sleep for as many seconds as their event says.
+constexpr const char* kSleeps =
+    "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return "
+    "event\n";
+constexpr const char* kSleepsInNode =
+    "export const handle = async (event) => {\n  console.log('begin', event);\n  await new "
+    "Promise((r) => setTimeout(r, event * 1000));\n  return event;\n};\n";
+
 class EngineTest : public testing::Test {
  protected:
   EngineTest() {
@@ -101,6 +110,15 @@ class EngineTest : public testing::Test {
     const auto until = clock_.Steady() + seconds(20);
     while (engine_->health().phase == Phase::kStarting && clock_.Steady() < until)
       std::this_thread::sleep_for(milliseconds(5));
+  }
+  // The same test in both languages, the ids of its calls beginning with `name`.
+  void InBoth(const std::string& python, const std::string& node,
+              const std::function<void(const std::string& name)>& test) {
+    Python(python);
+    test("python ");
+    engine_.reset();
+    Node(node);
+    test("node ");
   }
   void Send(const std::string& id, const std::string& event, std::stop_token gone = {}) {
     engine_->Submit({id, "job", event, gone, answers_.For(id)});
@@ -197,48 +215,41 @@ def handle(event):
 
 // What the text of a head may not break: half surrogate pairs, which clients can send too.
 TEST_F(EngineTest, TextThatIsNoTextIsShownAndBreaksNothing) {
-  for (const bool node : {false, true}) {
-    engine_.reset();
-    if (node) {
-      Node(
-          "export const handle = (event) => {\n  console.log('log', event.u);\n  if (event.raise) "
-          "throw new Error('unknown ' + event.u);\n  if (event.back) return [event.u];\n};\n");
-    } else {
-      Python(
-          "def handle(event):\n  print('log', event['u'])\n  if 'raise' in event: raise "
-          "ValueError('unknown ' + event['u'])\n  if 'back' in event: return [event['u']]\n");
-    }
-    const std::string name = node ? "node " : "python ";
-    const Outcome printed = Call(name + "1", R"({"u":"\ud83d"})");
-    EXPECT_EQ(Reason(printed), "OK");
-    ASSERT_EQ(printed.log_tail.size(), 1u);
-    EXPECT_THAT(printed.log_tail[0], testing::StartsWith("log "));
-    const Outcome raised = Call(name + "2", R"({"u":"\ud83d","raise":1})");
-    ASSERT_EQ(Reason(raised), "HandlerError");
-    EXPECT_THAT(raised.error->message, HasSubstr("Error: unknown "));
-    const Outcome back = Call(name + "3", R"({"u":"\ud83d","back":1})");
-    ASSERT_EQ(Reason(back), "HandlerError");
-    EXPECT_THAT(back.error->message, HasSubstr("half a surrogate pair at result[0]"));
-  }
+  InBoth(
+      "def handle(event):\n  print('log', event['u'])\n  if 'raise' in event: raise "
+      "ValueError('unknown ' + event['u'])\n  if 'back' in event: return [event['u']]\n",
+      "export const handle = (event) => {\n  console.log('log', event.u);\n  if (event.raise) "
+      "throw new Error('unknown ' + event.u);\n  if (event.back) return [event.u];\n};\n",
+      [&](const std::string& name) {
+        const Outcome printed = Call(name + "1", R"({"u":"\ud83d"})");
+        EXPECT_EQ(Reason(printed), "OK");
+        ASSERT_EQ(printed.log_tail.size(), 1u);
+        EXPECT_THAT(printed.log_tail[0], testing::StartsWith("log "));
+        const Outcome raised = Call(name + "2", R"({"u":"\ud83d","raise":1})");
+        ASSERT_EQ(Reason(raised), "HandlerError");
+        EXPECT_THAT(raised.error->message, HasSubstr("Error: unknown "));
+        const Outcome back = Call(name + "3", R"({"u":"\ud83d","back":1})");
+        ASSERT_EQ(Reason(back), "HandlerError");
+        EXPECT_THAT(back.error->message, HasSubstr("half a surrogate pair at result[0]"));
+      });
 }
 
 TEST_F(EngineTest, ALongLineBecomesSeveralWholeOnes) {
-  for (const bool node : {false, true}) {
-    engine_.reset();
-    node ? Node(
-               "export const handle = (e) => { process.stdout.write('日'.repeat(15000) + "
-               "'é'.repeat(15000) + 'END'); };\n")
-         : Python("def handle(e): print('日' * 15000 + 'é' * 15000, end='END')\n");
-    EXPECT_EQ(Reason(Call(node ? "node" : "python", "1")), "OK");
-    size_t three = 0, two = 0;
-    const std::string log = Log();
-    for (size_t at = 0; (at = log.find("日", at)) != std::string::npos; at += 3) ++three;
-    for (size_t at = 0; (at = log.find("é", at)) != std::string::npos; at += 2) ++two;
-    EXPECT_EQ(three, node ? 30000u : 15000u);
-    EXPECT_EQ(two, node ? 30000u : 15000u);
-    EXPECT_THAT(log, HasSubstr("END\"}"));
-    EXPECT_THAT(log, testing::Not(HasSubstr("\xef\xbf\xbd")));
-  }
+  InBoth("def handle(e): print('日' * 15000 + 'é' * 15000, end='END')\n",
+         "export const handle = (e) => { process.stdout.write('日'.repeat(15000) + "
+         "'é'.repeat(15000) + 'END'); };\n",
+         [&](const std::string& name) {
+           const size_t each = name == "node " ? 30000 : 15000;
+           EXPECT_EQ(Reason(Call(name, "1")), "OK");
+           size_t three = 0, two = 0;
+           const std::string log = Log();
+           for (size_t at = 0; (at = log.find("日", at)) != std::string::npos; at += 3) ++three;
+           for (size_t at = 0; (at = log.find("é", at)) != std::string::npos; at += 2) ++two;
+           EXPECT_EQ(three, each);
+           EXPECT_EQ(two, each);
+           EXPECT_THAT(log, HasSubstr("END\"}"));
+           EXPECT_THAT(log, testing::Not(HasSubstr("\xef\xbf\xbd")));
+         });
 }
 
 TEST_F(EngineTest, ErrorsAreDescribedWhateverTheCodeHasOrRaises) {
@@ -479,9 +490,7 @@ TEST_F(EngineTest, WhatTheLogsReaderTakesLateStillArrives) {
 TEST_F(EngineTest, OtherCallsEndBeforeAStuckWorkerIsReplaced) {
   options_.timeout = milliseconds(700);
   options_.concurrency = 3;
-  Python(
-      "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return "
-      "event\n");
+  Python(kSleeps);
   Send("stuck", "60");
   UntilLog("begin 60");
   std::this_thread::sleep_for(milliseconds(400));
@@ -496,18 +505,7 @@ TEST_F(EngineTest, OtherCallsEndBeforeAStuckWorkerIsReplaced) {
 TEST_F(EngineTest, AReplicaGoesOnWhereAStuckCallEndsBeforeTheOthers) {
   options_.timeout = milliseconds(1000);
   options_.concurrency = 2;
-  for (const bool node : {false, true}) {
-    engine_.reset();
-    if (node) {
-      Node(
-          "export const handle = async (event) => {\n  console.log('begin', event);\n  await new "
-          "Promise((r) => setTimeout(r, event * 1000));\n  return event;\n};\n");
-    } else {
-      Python(
-          "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  "
-          "return event\n");
-    }
-    const std::string name = node ? "node " : "python ";
+  InBoth(kSleeps, kSleepsInNode, [&](const std::string& name) {
     Send(name + "stuck", "1.7");
     UntilLog(R"(stuck","m":"begin 1.7)");
     std::this_thread::sleep_for(milliseconds(900));
@@ -515,16 +513,14 @@ TEST_F(EngineTest, AReplicaGoesOnWhereAStuckCallEndsBeforeTheOthers) {
     EXPECT_EQ(Reason(answers_.Get(name + "stuck")), "Timeout");
     EXPECT_EQ(Reason(answers_.Get(name + "fine")), "OK");
     EXPECT_EQ(Call(name + "after", "0.01").result_json, "0.01");
-  }
+  });
 }
 
 TEST_F(EngineTest, CallsThatWaitForAProcessThatIsNotReplacedInTimeAreSentElsewhere) {
   options_.timeout = milliseconds(3000);
   options_.concurrency = 2;
   options_.replace_wait = milliseconds(200);
-  Python(
-      "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return "
-      "event\n");
+  Python(kSleeps);
   std::stop_source gone;
   engine_->Submit({"stuck", "job", "60", gone.get_token(), answers_.For("stuck"), true});
   Send("long", "2");
@@ -536,15 +532,11 @@ TEST_F(EngineTest, CallsThatWaitForAProcessThatIsNotReplacedInTimeAreSentElsewhe
   EXPECT_EQ(Reason(Call("after", "0.01")), "OK");
 }
 
-constexpr const char* kSleepInC =
-    "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return "
-    "event\n";
-
 TEST_F(EngineTest, OtherCallsOfAProcessThatIsReplacedHaveSomeTimeAndNoMore) {
   options_.concurrency = 2;
   options_.cancel_wait = milliseconds(100);
   options_.others_wait = milliseconds(300);
-  Python(kSleepInC);
+  Python(kSleeps);
   std::stop_source gone;
   engine_->Submit({"stuck", "job", "60", gone.get_token(), answers_.For("stuck"), true});
   Send("long", "9");
@@ -563,16 +555,7 @@ TEST_F(EngineTest, OtherCallsOfAProcessThatIsReplacedHaveSomeTimeAndNoMore) {
 TEST_F(EngineTest, ACallWhoseCallerHasGoneOnlyKeepsItsPlaceWhileItHangs) {
   options_.concurrency = 3;
   options_.cancel_wait = milliseconds(50);
-  for (const bool node : {false, true}) {
-    engine_.reset();
-    if (node) {
-      Node(
-          "export const handle = async (event) => {\n  console.log('begin', event);\n  await new "
-          "Promise((r) => setTimeout(r, event * 1000));\n  return event;\n};\n");
-    } else {
-      Python(kSleepInC);
-    }
-    const std::string name = node ? "node " : "python ";
+  InBoth(kSleeps, kSleepsInNode, [&](const std::string& name) {
     const size_t before = Log().size();
     std::stop_source gone;
     Send(name + "hangs", "60", gone.get_token());
@@ -586,34 +569,28 @@ TEST_F(EngineTest, ACallWhoseCallerHasGoneOnlyKeepsItsPlaceWhileItHangs) {
     EXPECT_FALSE(answers_.Has(name + "long"));
     EXPECT_THAT(Log().substr(before), testing::Not(HasSubstr("the process is replaced")));
     EXPECT_EQ(Reason(answers_.Get(name + "long")), "OK");
-  }
+  });
 }
 
 TEST_F(EngineTest, ACallThatBlocksItsProcessAndWhoseCallerHasGoneClosesItToOthers) {
   options_.concurrency = 3;
   options_.cancel_wait = milliseconds(50);
   options_.replace_wait = milliseconds(200);
-  for (const bool node : {false, true}) {
-    engine_.reset();
-    if (node) {
-      Node(
-          "export const handle = async (event) => {\n  console.log('begin', event);\n  if (event "
-          "=== 'other') await new Promise(() => {});\n  for (const end = Date.now() + 9000; "
-          "Date.now() < end;);\n};\n");
-    } else {
-      Python(
-          "import asyncio, time\nasync def handle(event):\n  print('begin', event)\n  if event == "
-          "'other': await asyncio.sleep(60)\n  time.sleep(9)\n");
-    }
-    const std::string name = node ? "node " : "python ";
-    std::stop_source gone;
-    Send(name + "other", R"("other")");
-    UntilLog(name + R"(other","m":"begin)");
-    Send(name + "blocks", R"("blocks")", gone.get_token());
-    UntilLog(name + R"(blocks","m":"begin)");
-    gone.request_stop();
-    EXPECT_EQ(Reason(Call(name + "next", "1")), "Draining");
-  }
+  InBoth(
+      "import asyncio, time\nasync def handle(event):\n  print('begin', event)\n  if event == "
+      "'other': await asyncio.sleep(60)\n  time.sleep(9)\n",
+      "export const handle = async (event) => {\n  console.log('begin', event);\n  if (event "
+      "=== 'other') await new Promise(() => {});\n  for (const end = Date.now() + 9000; "
+      "Date.now() < end;);\n};\n",
+      [&](const std::string& name) {
+        std::stop_source gone;
+        Send(name + "other", R"("other")");
+        UntilLog(name + R"(other","m":"begin)");
+        Send(name + "blocks", R"("blocks")", gone.get_token());
+        UntilLog(name + R"(blocks","m":"begin)");
+        gone.request_stop();
+        EXPECT_EQ(Reason(Call(name + "next", "1")), "Draining");
+      });
 }
 
 // asyncio ends a task that has not begun before its first line.
@@ -649,9 +626,7 @@ TEST_F(EngineTest, ANewProcessThatHangsWhileItLoadsEndsTheReplica) {
 
 TEST_F(EngineTest, MoreCallsThanConcurrencyAreBusy) {
   options_.concurrency = 2;
-  Python(
-      "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return "
-      "event\n");
+  Python(kSleeps);
   Send("1", "0.5");
   Send("2", "0.5");
   UntilLog("begin 0.5");
@@ -677,9 +652,7 @@ TEST_F(EngineTest, AsyncCallsRunAtOnceWithTheirOwnLogs) {
 // "Ended" must be true for a run that is tried again under the same number.
 TEST_F(EngineTest, ACallThatAwaitsItsEndIsAnsweredOnlyThen) {
   options_.concurrency = 2;
-  Python(
-      "import time\ndef handle(event):\n  print('begin', event)\n  time.sleep(event)\n  return "
-      "event\n");
+  Python(kSleeps);
   std::stop_source gone;
   engine_->Submit({"slow", "job", "60", gone.get_token(), answers_.For("slow"), true});
   engine_->Submit({"other", "job", "1.5", {}, answers_.For("other"), true});
@@ -759,6 +732,19 @@ TEST_F(EngineTest, NodeTellsWhereASyntaxErrorIs) {
   ASSERT_EQ(engine_->health().phase, Phase::kStartFailed);
   EXPECT_EQ(engine_->health().failure->source.file, "handler.mjs");
   EXPECT_EQ(engine_->health().failure->source.line, 2);
+}
+
+TEST_F(EngineTest, AHandlerThatWantsMoreThanThereIsIsRefusedAtTheStart) {
+  for (const bool node : {false, true}) {
+    engine_.reset();
+    node ? Node("export const handle = (event, context, callback) => callback(null, 1);\n")
+         : Python("def handle(event, context, callback): callback(None, 1)\n");
+    ASSERT_EQ(engine_->health().phase, Phase::kStartFailed);
+    const auto failure = *engine_->health().failure;
+    EXPECT_THAT(failure.message, HasSubstr("want a function of (event, context) or (event), but "
+                                           "this one takes 3 "));
+    EXPECT_EQ(failure.source.file, node ? "handler.mjs" : "handler.py");
+  }
 }
 
 TEST_F(EngineTest, NodeTellsWhereAModuleLacksAnExportAndOfAnAwaitThatNeverSettles) {

@@ -11,6 +11,7 @@ import unittest
 import urllib.parse
 
 from tests.acceptance.harness.case import Case, both
+from tests.acceptance.harness.proxy import Listener
 
 FUNCTION = 'resource "sless_function" "f" {\n  name = "f1"\n  runtime = "python3.11"\n  source_code = "def handle(event):\\n    return 1\\n"\n%s}\n'
 
@@ -59,7 +60,7 @@ class Provider(Case):
         self.ws.ok("validate")
 
 
-class TlsProxy:
+class TlsProxy(Listener):
     """Takes TLS with a certificate of its own (for 127.0.0.1 and localhost, signed by itself) and passes what it hears on to a server's port."""
 
     def __init__(self, port, names="IP:127.0.0.1,DNS:localhost"):
@@ -71,24 +72,12 @@ class TlsProxy:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(self.ca_file, key)
         self.target = ("127.0.0.1", port)
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
+        super().__init__()
         self.url = f"https://127.0.0.1:{self.port}"
-        threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self):
-        # Wakes accept() on every kernel, which close() alone does not.
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+        super().close()
         shutil.rmtree(self.dir, ignore_errors=True)
-
-    def _accept(self):
-        while True:
-            try:
-                peer, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
 
     def _serve(self, peer):
         try:

@@ -52,10 +52,8 @@ base::Status MakeModules(const std::string& path) {
                    "BuildFailed");
 }
 
-// The folders that the tool writes to; for npm, which works where its layer grows, with what it
-// reads.
+// A home for the tool; for npm, which works where its layer grows, also what it reads.
 base::Status Prepare(bool node, const std::string& code_dir, const std::string& work) {
-  RETURN_IF_ERROR(base::MakeFolders(work + "/layer"));
   RETURN_IF_ERROR(base::MakeFolders(work + "/home"));
   if (!node) return base::Ok();
   for (const char* name : {"package.json", "package-lock.json", "npm-shrinkwrap.json", ".npmrc"}) {

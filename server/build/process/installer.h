@@ -34,7 +34,7 @@ class Installer {
  public:
   Installer(const ProcessBuilderOptions& options, std::string etc_dir, const base::Clock& clock);
 
-  /// Installs into `work`/layer (made here). `work` is an empty folder for this alone. Errors as
+  /// Installs into `work`/layer, an empty folder that is there. `work` is for this alone. Errors as
   /// Builder::Build.
   base::Status Install(const Manifest& manifest, const std::string& code_dir,
                        const std::string& work, base::Deadline deadline, std::stop_token stop,

@@ -16,10 +16,6 @@ constexpr std::string_view kBlank = " \t";
 
 bool Letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-bool Has(std::string_view text, std::string_view what) {
-  return text.find(what) != std::string_view::npos;
-}
-
 bool StartsWithAny(std::string_view text, std::initializer_list<std::string_view> starts) {
   return std::any_of(starts.begin(), starts.end(),
                      [&](std::string_view start) { return text.starts_with(start); });
@@ -38,16 +34,16 @@ bool OddText(std::string_view text) {
     if (c < 0x20 && c != '\t' && c != '\n' && c != '\r') return true;
   }
   for (const char* line_end : {"\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"}) {
-    if (Has(text, line_end)) return true;
+    if (base::Contains(text, line_end)) return true;
   }
   const size_t first = text.find('\n');
   const size_t second = first == std::string_view::npos ? first : text.find('\n', first + 1);
-  return Has(text.substr(0, second), "coding");
+  return base::Contains(text.substr(0, second), "coding");
 }
 
 std::string_view WithoutComment(std::string_view line) {
   for (size_t i = line.find('#'); i != std::string_view::npos; i = line.find('#', i + 1)) {
-    if (i == 0 || Has(kBlank, line.substr(i - 1, 1))) return line.substr(0, i);
+    if (i == 0 || base::Contains(kBlank, line.substr(i - 1, 1))) return line.substr(0, i);
   }
   return line;
 }
@@ -71,14 +67,14 @@ bool RemoteRequirement(std::string_view raw) {
   if (StartsWithAny(lower, {"http://", "https://"})) {
     const size_t end = std::min(wanted.find_first_of(kBlank), wanted.size());
     const auto rest = base::Trim(wanted.substr(end));
-    return !Has(wanted, "$") && (rest.empty() || rest.starts_with(";"));
+    return !base::Contains(wanted, "$") && (rest.empty() || rest.starts_with(";"));
   }
   const auto name = base::Trim(std::string_view(lower).substr(0, lower.find(';')));
   if (name.empty() || !Letter(name[0]) || !AllOf(name, "._-[],<>=!~*+() \t")) return false;
-  if (Has(name, " -") || Has(name, "\t-")) return false;
+  if (base::Contains(name, " -") || base::Contains(name, "\t-")) return false;
   // A file of that name in the source is what pip would take.
   for (const char* archive : {".whl", ".zip", ".tar", ".tgz", ".tbz", ".txz", ".tlz"}) {
-    if (Has(name, archive)) return false;
+    if (base::Contains(name, archive)) return false;
   }
   return true;
 }
@@ -94,7 +90,8 @@ bool RemoteSpec(std::string_view raw, const std::string& code_dir) {
   if (StartsWithAny(spec, {"http://", "https://", "git://", "git+http://", "git+https://",
                            "git+ssh://", "ssh://", "github:", "gitlab:", "bitbucket:", "gist:"}))
     return true;
-  if (spec.starts_with("npm:")) return !Has(spec, "..") && !Has(spec.substr(4), ":");
+  if (spec.starts_with("npm:"))
+    return !base::Contains(spec, "..") && !base::Contains(spec.substr(4), ":");
   if (spec.starts_with("$")) return AllOf(spec.substr(1), "@/._-");
   // A version, a range, a tag, or user/repository of GitHub.
   return AllOf(spec, " ._-+*^~<>=|,/#");
@@ -119,7 +116,7 @@ bool RemoteInLock(const nlohmann::json& value, const std::string& code_dir) {
         if (!place.empty() && !place.starts_with("node_modules/")) return false;
       }
     }
-    if (item.is_string() && Has(name, "ependencies") &&
+    if (item.is_string() && base::Contains(name, "ependencies") &&
         !RemoteSpec(item.get_ref<const std::string&>(), code_dir))
       return false;
     if (!RemoteInLock(item, code_dir)) return false;
@@ -152,7 +149,7 @@ bool IsLocalSpec(std::string_view raw, const std::string& code_dir) {
   if (StartsWithAny(spec, {"file:", "link:", ".", "/", "~/", "\\"})) return true;
   if (spec.size() > 1 && std::isalpha(static_cast<unsigned char>(spec[0])) != 0 && spec[1] == ':')
     return true;
-  if (Has(spec, ":")) return false;
+  if (base::Contains(spec, ":")) return false;
   const std::string_view path = std::string_view(spec).substr(0, spec.find('#'));
   if (path.ends_with(".tgz") || path.ends_with(".tar.gz") || path.ends_with(".tar")) return true;
   // One '/' alone may be a repository of GitHub.
@@ -182,11 +179,11 @@ bool OnlyRemoteNpmrc(std::string_view text) {
     if (equals == std::string_view::npos) return false;
     const auto name = base::Trim(line.substr(0, equals)),
                value = base::Trim(line.substr(equals + 1));
-    const bool url = StartsWithAny(value, {"http://", "https://"}) && !Has(value, "$");
+    const bool url = StartsWithAny(value, {"http://", "https://"}) && !base::Contains(value, "$");
     const bool switched =
         value == "true" || value == "false" ||
         (!value.empty() && value.find_first_not_of("0123456789") == std::string_view::npos);
-    const bool credential = name.starts_with("//") && !Has(value, "/");
+    const bool credential = name.starts_with("//") && !base::Contains(value, "/");
     if (!switched && !credential && !(url && name.ends_with("registry"))) return false;
   }
   return true;

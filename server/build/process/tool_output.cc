@@ -26,10 +26,6 @@ std::string After(const std::string& line, std::string_view word) {
   return std::string(base::Trim(std::string_view(line).substr(at + word.size())));
 }
 
-bool Has(std::string_view text, std::string_view word) {
-  return text.find(word) != std::string_view::npos;
-}
-
 // A message, and the words of the tool (not of a package's own code) that name the package.
 struct Found {
   std::string message, about;
@@ -48,7 +44,7 @@ Found Plain(const std::string& message) { return {message, message}; }
 MaybeFound FailedCommand(const Lines& lines) {
   constexpr std::string_view kMark = "× ", kFailed = " did not run successfully";
   const auto title = std::find_if(lines.begin(), lines.end(), [&](const std::string& line) {
-    return base::Trim(line).starts_with(kMark) && Has(line, kFailed);
+    return base::Trim(line).starts_with(kMark) && base::Contains(line, kFailed);
   });
   if (title == lines.end()) return std::nullopt;
   Found found;
@@ -58,11 +54,11 @@ MaybeFound FailedCommand(const Lines& lines) {
   bool above = false;
   for (auto line = title + 1; line != lines.end(); ++line) {
     const std::string text(base::Trim(*line));
-    if (Has(text, "See above for output")) above = true;
+    if (base::Contains(text, "See above for output")) above = true;
     if (text == "[end of output]" || above) break;
     if (text.empty() || text.starts_with("│") || text.starts_with("╰─>")) continue;
     last = text;
-    if (compiler.empty() && Has(text, "error: ") && !text.starts_with("error: command"))
+    if (compiler.empty() && base::Contains(text, "error: ") && !text.starts_with("error: command"))
       compiler = text;
   }
   if (above) {  // then the output stands before the title
@@ -79,7 +75,7 @@ MaybeFound FailedCommand(const Lines& lines) {
 
 MaybeFound Conflict(const Lines& lines) {
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (!Has(lines[i], "ERROR: Cannot install ")) continue;
+    if (!base::Contains(lines[i], "ERROR: Cannot install ")) continue;
     std::string message = After(lines[i], "ERROR: ");
     if (message.ends_with('.')) message.pop_back();
     std::vector<std::string> causes;
@@ -87,7 +83,7 @@ MaybeFound Conflict(const Lines& lines) {
     for (size_t j = i + 1; j < lines.size() && causes.size() < kMostDetails; ++j) {
       if (listed && !lines[j].starts_with(' ')) break;
       if (listed) causes.emplace_back(base::Trim(lines[j]));
-      listed = listed || Has(lines[j], "The conflict is caused by");
+      listed = listed || base::Contains(lines[j], "The conflict is caused by");
     }
     if (!causes.empty()) message += ": " + base::Join(causes, "; ");
     return Plain(message);
@@ -111,7 +107,7 @@ MaybeFound WithNext(const Lines& lines, std::string_view word) {
 MaybeFound WrongHash(const Lines& lines) {
   constexpr std::string_view kWord = "THESE PACKAGES DO NOT MATCH THE HASHES";
   for (size_t i = 0; i + 1 < lines.size(); ++i) {
-    if (!Has(lines[i], kWord)) continue;
+    if (!base::Contains(lines[i], kWord)) continue;
     std::string package(base::Trim(lines[i + 1]));
     if (package.ends_with(':')) package.pop_back();
     return Plain(fmt::format("{} FROM THE REQUIREMENTS FILE: {}", kWord, package));
@@ -123,7 +119,7 @@ MaybeFound WrongHash(const Lines& lines) {
 MaybeFound MissingHash(const Lines& lines) {
   constexpr std::string_view kWord = "Hashes are required in --require-hashes mode";
   for (size_t i = 0; i + 1 < lines.size(); ++i) {
-    if (!Has(lines[i], kWord)) continue;
+    if (!base::Contains(lines[i], kWord)) continue;
     return Plain(fmt::format("{}, which one hash turns on for all, but they are missing from: {}",
                              kWord, base::Trim(lines[i + 1])));
   }
@@ -198,7 +194,7 @@ MaybeFound WrongIntegrity(const Lines& lines, const Lines& errors) {
     std::string package = "a package";
     for (const auto& line : lines) {
       const std::string rest = After(line, "tarball data for ");
-      if (Has(rest, "seems to be corrupted")) package = rest.substr(0, rest.find(' '));
+      if (base::Contains(rest, "seems to be corrupted")) package = rest.substr(0, rest.find(' '));
     }
     return Found{
         fmt::format("{} is not what package-lock.json names: its checksum of {}", package, hashes),
@@ -213,7 +209,8 @@ Found MeaningOfNpm(const Lines& lines) {
   for (const auto* word : {"is not in this registry", "could not be found"}) {
     for (const auto& error : errors) {
       const size_t quote = error.find('\'');
-      if (quote != std::string::npos && Has(error, word)) return Plain(error.substr(quote));
+      if (quote != std::string::npos && base::Contains(error, word))
+        return Plain(error.substr(quote));
     }
   }
   const auto first = std::find_if_not(errors.begin(), errors.end(), IsForMachines);
@@ -245,8 +242,9 @@ Found MeaningOfNpm(const Lines& lines) {
 // The settings are the server's: nothing in the source can mend them.
 std::string BrokenSettings(const Lines& lines) {
   constexpr std::string_view kWord = "Configuration file could not be loaded";
-  const auto said = std::find_if(lines.begin(), lines.end(),
-                                 [&](const std::string& line) { return Has(line, kWord); });
+  const auto said = std::find_if(lines.begin(), lines.end(), [&](const std::string& line) {
+    return base::Contains(line, kWord);
+  });
   if (said == lines.end()) return "";
   return base::Truncate(base::Join(Lines(said, lines.end()), " "), 500);
 }
@@ -258,7 +256,7 @@ std::string Unreachable(const Lines& lines) {
     std::string why;
     if (line.starts_with("npm err") || line.starts_with("npm ERR")) {
       why = After(line, "failed, reason: ");
-    } else if (Has(line, "Retry(total=0,")) {
+    } else if (base::Contains(line, "Retry(total=0,")) {
       why = After(line, ">: ");  // behind the name of an object
       if (why.empty()) why = After(line, "connection broken by ");
     }
@@ -278,10 +276,11 @@ int LineOf(const std::string& manifest, const std::string& message) {
     if (line.starts_with('"')) line.remove_prefix(1);
     size_t end = 0;
     while (end < line.size() && (std::isalnum(static_cast<unsigned char>(line[end])) ||
-                                 Has("-_.@/", line.substr(end, 1))))
+                                 base::Contains("-_.@/", line.substr(end, 1))))
       ++end;
     const std::string name = base::Lower(line.substr(0, end));
-    if (name.size() > 1 && name.size() > longest && Has(said, name) && name != "dependencies") {
+    if (name.size() > 1 && name.size() > longest && base::Contains(said, name) &&
+        name != "dependencies") {
       longest = name.size();
       best = number;
     }
@@ -304,7 +303,9 @@ int Line(const Lines& lines, const std::string& manifest, const Found& found) {
   std::vector<std::string> begun;
   for (const auto& line : lines) {
     if (line.starts_with("Collecting ") || line.starts_with("Processing ")) begun.push_back(line);
-    if (Has(line, "error: subprocess-exited-with-error") || Has(line, "ERROR: ")) break;
+    if (base::Contains(line, "error: subprocess-exited-with-error") ||
+        base::Contains(line, "ERROR: "))
+      break;
   }
   if (begun.empty() || (begun.size() > 1 && found.about.starts_with("Building wheel"))) return 0;
   if (const int line = LineThatPipNames(begun.back())) return line;
@@ -318,7 +319,7 @@ bool IsNoise(std::string_view line) {
                                       "note: This error originates from a subprocess"}) {
     if (line.starts_with(word)) return true;
   }
-  return Has(line, "A complete log of this run");
+  return base::Contains(line, "A complete log of this run");
 }
 
 }  // namespace
@@ -336,7 +337,7 @@ void Tail::Add(std::string_view line) {
   const std::string_view text = base::Trim(line);
   if (text == "npm error Usage:" || text == "npm ERR! Usage:") in_usage_ = true;
   const bool skip = in_usage_ || IsNoise(text);
-  if (Has(text, "Run \"npm help")) in_usage_ = false;
+  if (base::Contains(text, "Run \"npm help")) in_usage_ = false;
   if (skip) return;
   lines_.push_back(base::Truncate(line, kMaxTailLine));
   if (lines_.size() > kTail) lines_.pop_front();

@@ -212,7 +212,7 @@ function describeWell(error) {
     } catch {
       text = String(error);
     }
-    const kind = error === null || error === undefined ? 'what is' : `a ${typeof error} that is`;
+    const kind = error === null || error === undefined ? 'what is' : `${typeof error === 'object' ? 'an' : 'a'} ${typeof error} that is`;
     return { type: 'Thrown', message: `the handler threw ${kind} no Error: ${text}`.slice(0, MAX_LINE), file: '', line: 0, trace: [] };
   }
   const type = String(error.name || error.constructor?.name || 'Error');
@@ -423,7 +423,13 @@ async function load() {
   process.argv = [process.argv[0], full];
   const module = full.endsWith('.cjs') ? createRequire(full)(full) : await import(pathToFileURL(full).href);
   const found = module[name] ?? module.default?.[name] ?? (name === 'default' ? module.default : undefined);
-  if (typeof found === 'function') return found;
+  if (typeof found === 'function') {
+    if (found.length <= 2) return found;
+    throw new EntrypointError(
+      `entrypoint "${entrypoint}": want a function of (event, context) or (event), but this one takes ${found.length} parameters; a result is returned, there is no callback`,
+      relative,
+    );
+  }
   if (found !== undefined) {
     throw new EntrypointError(`entrypoint "${entrypoint}": "${name}" in ${relative} is a ${typeof found}, want a function`, relative);
   }

@@ -1,4 +1,4 @@
-"""An HTTP proxy on loopback between provider and server, for what goes wrong on the way: an upload that is refused, damaged or cut."""
+"""Proxies on loopback between provider and server, for what goes wrong on the way: an upload that is refused, damaged or cut."""
 import contextlib
 import re
 import socket
@@ -7,22 +7,12 @@ import threading
 import urllib.parse
 
 
-class Proxy:
-    """Passes requests on to `target` (a URL), one connection for each. url: where it listens.
+class Listener:
+    """Accepts connections on loopback; each gets a thread for _serve(socket). port: where."""
 
-    spoil: what happens to uploads of code, may be changed at any time:
-        None       they pass
-        "refuse"   a 413 is answered before the body is read, as proxies with a limit do; the server hears nothing
-        "damage"   a byte in the middle of the body is turned over
-        "cut"      half of the body reaches the server, then both connections are reset
-    spoiled: how many were."""
-
-    def __init__(self, target):
-        parts = urllib.parse.urlsplit(target)
-        self.target = (parts.hostname, parts.port)
-        self.spoil, self.spoiled = None, 0
+    def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self):
@@ -36,6 +26,24 @@ class Proxy:
             except OSError:
                 return
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+
+class Proxy(Listener):
+    """Passes requests on to `target` (a URL), one connection for each. url: where it listens.
+
+    spoil: what happens to uploads of code, may be changed at any time:
+        None       they pass
+        "refuse"   a 413 is answered before the body is read, as proxies with a limit do; the server hears nothing
+        "damage"   a byte in the middle of the body is turned over
+        "cut"      half of the body reaches the server, then both connections are reset
+    spoiled: how many were."""
+
+    def __init__(self, target):
+        parts = urllib.parse.urlsplit(target)
+        self.target = (parts.hostname, parts.port)
+        self.spoil, self.spoiled = None, 0
+        super().__init__()
+        self.url = f"http://127.0.0.1:{self.port}"
 
     def _serve(self, client):
         with client, contextlib.suppress(OSError):
