@@ -37,10 +37,20 @@ TEST(Fields, ErrorsHaveThePointer) {
   EXPECT_EQ(field(R"({"spec":{"memoryMb":"x"}})"), "/spec/memoryMb");
   EXPECT_EQ(field(R"({"spec":{"memoryMb":1.5}})"), "/spec/memoryMb");
   EXPECT_EQ(field(R"({"spec":{"memoryMb":18446744073709551615}})"), "/spec/memoryMb");
+  EXPECT_EQ(field(R"({"spec":{"memoryMb":1e300}})"), "/spec/memoryMb");
   EXPECT_EQ(field(R"({"spec":{"memory":1}})"), "/spec/memory");
   EXPECT_EQ(field(R"({"spec":{"environment":{"a/b":1}}})"), "/spec/environment/a~1b");
   EXPECT_EQ(field(R"({"spec":{"source":[]}})"), "/spec/source");
   EXPECT_THAT(FromJsonText<Function>(R"({"new":1})", Unknown::kIgnore), base::IsOk());
+}
+
+TEST(Fields, ANumberIsWholeHoweverItIsWritten) {
+  const auto memory = [](const char* text) {
+    const auto result = FromJsonText<Function>(text, Unknown::kError);
+    return result ? result->spec.memory_mb : -1;
+  };
+  EXPECT_EQ(memory(R"({"spec":{"memoryMb":512.0}})"), 512);
+  EXPECT_EQ(memory(R"({"spec":{"memoryMb":1e3}})"), 1000);
 }
 
 TEST(Fields, ErrorsNeverRepeatAMegabyte) {

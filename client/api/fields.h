@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -93,11 +94,17 @@ class Reader {
       if (!in.is_boolean()) return wrong("a boolean");
       value = in.get<bool>();
     } else if constexpr (std::is_integral_v<T>) {
-      if (!in.is_number_integer() ||
-          (in.is_number_unsigned() && in.get<uint64_t>() > uint64_t(INT64_MAX))) {
-        return wrong("a whole number of 64 bits");
+      const bool wide = in.is_number_unsigned() && in.get<uint64_t>() > uint64_t(INT64_MAX);
+      if (in.is_number_integer() && !wide) {
+        value = in.get<int64_t>();
+        return base::Ok();
       }
-      value = in.get<int64_t>();
+      // JSON has one kind of numbers: 256.0 is a whole one too, where a double holds it exactly.
+      constexpr double kExact = 9007199254740992;  // 2^53
+      const double real = in.is_number_float() ? in.get<double>() : kExact;
+      if (std::abs(real) >= kExact || real != std::trunc(real))
+        return wrong("a whole number of 64 bits");
+      value = static_cast<int64_t>(real);
     } else if constexpr (std::is_same_v<T, double>) {
       if (!in.is_number()) return wrong("a number");
       value = in.get<double>();

@@ -128,6 +128,7 @@ http::Task<void> GatewayImpl::ServeInvoke(http::Exchange& exchange) {
   std::function<void()> check = [&] {
     const auto caller = deps_.auth.Check(request.headers.Get("Authorization"));
     if (!caller) error = caller.error();
+    if (const auto plain = request.CheckNotEncoded(); caller && !plain) error = plain.error();
   };
   co_await exchange.OnWorker(check);
   EventCall call{request.Param("namespace"), request.Param("name"), "", request.request_id,

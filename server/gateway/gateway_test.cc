@@ -507,6 +507,10 @@ TEST_F(GatewayTest, InvokeGivesResultsAndErrors) {
   EXPECT_EQ(
       Call(server->address(), "POST", path, "{nonsense", "Authorization: Bearer good\r\n").status,
       400);
+  EXPECT_EQ(Call(server->address(), "POST", path, "{}",
+                 "Authorization: Bearer good\r\nContent-Encoding: gzip\r\n")
+                .status,
+            415);
   EXPECT_EQ(
       Call(server->address(), "POST", path, "\"raise\"", "Authorization: Bearer good\r\n").status,
       422);

@@ -76,6 +76,7 @@ http::Reply CodeUpload::Finish() {
 
 std::variant<http::Reply, std::unique_ptr<http::Upload>> Begin(const Deps& deps,
                                                                const http::Request& request) {
+  RETURN_IF_ERROR(request.CheckNotEncoded());
   ASSIGN_OR_RETURN(const auto target, Target(request));
   const auto& [ns, hash] = target;
   ASSIGN_OR_RETURN(const bool there, deps.artifacts.Has(ns, hash));

@@ -394,6 +394,9 @@ TEST_F(HandlersTest, BadBodiesNameTheField) {
   }
   EXPECT_EQ(Do("PUT", "/v1/namespaces/default/functions/UPPER", FunctionBody().dump()).status, 400);
   EXPECT_EQ(Do("PUT", f, std::string(1024 * 1024 + 1, ' ')).status, 413);
+  const auto encoded = Do("PUT", f, FunctionBody().dump(), "Content-Encoding: gzip\r\n");
+  EXPECT_EQ(encoded.status, 415);
+  EXPECT_THAT(encoded.body, HasSubstr("want no Content-Encoding, got \\\"gzip"));
   EXPECT_EQ(Do("GET", f + "?wait=nonsense").status, 400);
 }
 

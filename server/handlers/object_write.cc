@@ -20,6 +20,7 @@ constexpr const char* kVersionField = "/metadata/resourceVersion";
 constexpr int kTries = 20;  // a write meets writes of status by the reconciler
 
 base::Result<json> ReadObjectBody(const http::Request& request) {
+  RETURN_IF_ERROR(request.CheckNotEncoded());
   ASSIGN_OR_RETURN(auto body, base::ParseJson(request.body));
   if (!body.is_object())
     return base::Err(Code::kInvalidArgument,

@@ -74,6 +74,15 @@ std::string Request::Param(std::string_view name) const {
   return it == params.end() ? std::string() : it->second;
 }
 
+base::Status Request::CheckNotEncoded() const {
+  const auto coding = headers.Get("Content-Encoding");
+  if (coding.empty() || SameNoCase(coding, "identity")) return base::Ok();
+  return base::Err(base::Code::kInvalidArgument,
+                   fmt::format("bodies are taken as they are; want no Content-Encoding, got \"{}\"",
+                               base::Truncate(coding, 40)),
+                   "", "UnsupportedMediaType");
+}
+
 Response Response::Json(int status, std::string body) {
   return Text(status, std::move(body), "application/json");
 }

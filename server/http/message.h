@@ -69,6 +69,9 @@ struct Request {
   base::Result<int64_t> QueryInt(std::string_view name, int64_t fallback, int64_t least,
                                  int64_t most) const;
   std::string Param(std::string_view name) const;
+  /// For bodies that are read here: nothing undoes a Content-Encoding (RFC 9110, 8.4). Error:
+  /// kInvalidArgument, reason UnsupportedMediaType.
+  base::Status CheckNotEncoded() const;
 };
 
 struct Response {

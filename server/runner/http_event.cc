@@ -215,7 +215,10 @@ base::Status SetBody(http::Response& response, const Description& answer) {
   response.body = StringOf(body);
   if (base64) {
     auto bytes = base::Base64Decode(response.body);
-    if (!bytes) return Wrong("isBase64Encoded is true, but body is no base64 with padding");
+    if (!bytes)
+      return Wrong(
+          "isBase64Encoded is true, but body is no base64 (A-Z, a-z, 0-9, + and /, padded with =, "
+          "no line breaks)");
     response.body = std::move(*bytes);
   }
   return base::Ok();
