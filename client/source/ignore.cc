@@ -110,7 +110,11 @@ bool GlobMatches(std::string_view pattern, std::string_view text, uint64_t& step
 }
 
 IgnoreRules::IgnoreRules(std::string_view text, uint64_t max_steps) : max_steps_(max_steps) {
-  for (const char* line : {".git", "__pycache__", "*.pyc", ".DS_Store"}) AddLine(line);
+  // What Terraform keeps beside a configuration changes with every apply, and holds secrets.
+  for (const char* line :
+       {".git", "__pycache__", "*.pyc", ".DS_Store", ".terraform", ".terraform.lock.hcl",
+        "*.tfstate", "*.tfstate.*", "*.tfplan", "*.tfvars", "*.tfvars.json"})
+    AddLine(line);
   AddLine("node_modules");
   rules_.back().needs_lock = true;
   const size_t defaults = rules_.size();

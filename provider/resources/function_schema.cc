@@ -51,8 +51,8 @@ std::vector<Attribute> CodeAttributes() {
       SourceAttributeOf("source_dir", api::kMaxSourcePathBytes,
                         "Directory with the code. `.git`, "
                         "`__pycache__`, `*.pyc`, `.DS_Store`, `node_modules` beside a lock file, "
-                        "and what a `.slessignore` file names are left "
-                        "out.",
+                        "what Terraform keeps beside a configuration (`.terraform`, `*.tfstate`, "
+                        "`*.tfvars`, …) and what a `.slessignore` file names are left out.",
                         {Path("source_zip"), Path("source_code")}),
       SourceAttributeOf(
           "source_zip", api::kMaxSourcePathBytes,
