@@ -5,6 +5,12 @@
 #include "client/base/strings.h"
 
 namespace sless::reconcile {
+namespace {
+
+constexpr std::string_view kUploadAgain =
+    "upload it, then set the annotation sless.dev/retry (terraform apply does both)";
+
+}  // namespace
 
 BuildRunner::BuildRunner(Deps deps, int threads) : deps_(deps), pool_(threads) {}
 BuildRunner::~BuildRunner() { Stop(); }
@@ -44,8 +50,7 @@ BuildRunner::Outcome BuildRunner::Run(const runtime::RevisionKey& revision,
     if (!path && path.error().code == base::Code::kNotFound) {
       return base::Err(
           base::Code::kFailedPrecondition,
-          fmt::format("the code {} is not on the server; upload it, then write the function again",
-                      spec.source.hash),
+          fmt::format("the code {} is not on the server; {}", spec.source.hash, kUploadAgain),
           "/spec/source/hash", "SourceMissing");
     }
     if (!path) return base::Err(path.error());
@@ -85,11 +90,10 @@ BuildRunner::Outcome BuildRunner::DropDamaged(const runtime::RevisionKey& revisi
   deps_.log.Warn("stored code is damaged and is removed",
                  {{"revision", revision.ToString()}, {"hash", hash}, {"error", error.message}});
   RETURN_IF_ERROR(deps_.artifacts.Remove(revision.ns, hash));
-  return base::Err(base::Code::kFailedPrecondition,
-                   fmt::format("the code {} was damaged on the server and is removed; upload it, "
-                               "then write the function again",
-                               hash),
-                   "/spec/source/hash", "SourceMissing");
+  return base::Err(
+      base::Code::kFailedPrecondition,
+      fmt::format("the code {} was damaged on the server and is removed; {}", hash, kUploadAgain),
+      "/spec/source/hash", "SourceMissing");
 }
 
 void BuildRunner::Forget(const std::string& ns, const std::string& function) {

@@ -47,19 +47,20 @@ FunctionDecision DecideFunction(const api::Function& function, const std::string
 
 std::optional<Revision> FindBuilt(const api::FunctionSpec& spec,
                                   const std::vector<Revision>& revisions) {
-  const Revision* found = nullptr;
+  const Revision* newest = nullptr;
   for (const auto& revision : revisions) {
     const auto& other = revision.spec.function;
-    // A failed revision proves nothing about its layers.
-    if (revision.status.phase != "Built" && revision.status.phase != "Ready") continue;
+    const auto& phase = revision.status.phase;
+    if (phase != "Built" && phase != "Ready" && phase != "Failed") continue;
     if (other.runtime != spec.runtime || other.entrypoint != spec.entrypoint ||
         other.source.hash != spec.source.hash || other.code_hash != spec.code_hash ||
         (other.source.type == "code") != (spec.source.type == "code")) {
       continue;
     }
-    if (found == nullptr || found->spec.number < revision.spec.number) found = &revision;
+    if (newest == nullptr || newest->spec.number < revision.spec.number) newest = &revision;
   }
-  return found == nullptr ? std::nullopt : std::optional<Revision>(*found);
+  if (newest == nullptr || newest->status.phase == "Failed") return std::nullopt;
+  return *newest;
 }
 
 std::string BuiltAt(const api::FunctionSpec& spec, const std::vector<Revision>& revisions,

@@ -34,7 +34,8 @@ std::string RetryOf(const api::Function& function);
 FunctionDecision DecideFunction(const api::Function& function, const std::string& input,
                                 const std::vector<Revision>& revisions, int64_t least);
 
-/// A revision with the same code that was built: a change of configuration builds nothing.
+/// A revision with the same code that was built: a change of configuration builds nothing. None
+/// where one of the same code failed since: its layers may be damaged, and a build looks at them.
 std::optional<Revision> FindBuilt(const api::FunctionSpec& spec,
                                   const std::vector<Revision>& revisions);
 

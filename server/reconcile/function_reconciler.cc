@@ -71,6 +71,12 @@ base::Result<std::vector<api::Trigger>> TriggersOf(const store::ObjectStore& sto
   return triggers;
 }
 
+/// Something new was asked for and has not failed.
+bool IsUnderway(FunctionStep step) {
+  return step == FunctionStep::kCreate || step == FunctionStep::kBuild ||
+         step == FunctionStep::kPrepare;
+}
+
 void CopyVolatile(const api::FunctionStatus& from, api::FunctionStatus& to) {
   to.ready_replicas = from.ready_replicas;
   to.restarts = from.restarts;
@@ -128,15 +134,19 @@ base::Result<Next> FunctionReconciler::Reconcile(const api::ObjectKey& key) {
   const auto decision = DecideFunction(view.function, input, view.revisions, known.least_revision);
   const auto layers = PublishServing(view, decision);
   if (layers == Layers::kBuilding) return Next::Done();  // the build's end comes back here
-  const bool lost = layers == Layers::kLost && decision.step == FunctionStep::kServe;
+  // Where something new is on its way, that comes first.
+  const bool lost = layers == Layers::kLost && !IsUnderway(decision.step);
   if (!lost) DropOthers(view, decision.number);
+  const Revision* target = view.Find(decision.number);
   if (const auto wait = known.retry_at - deps_.clock.Steady();
       wait > base::SteadyPoint::duration(0) &&
       (lost || decision.step == FunctionStep::kBuild || decision.step == FunctionStep::kPrepare)) {
     return Next::After(std::chrono::duration_cast<milliseconds>(wait) + milliseconds(1));
   }
-  if (lost) return Lost(view);
-  const Revision* target = view.Find(decision.number);
+  if (lost) {
+    return Lost(view,
+                decision.step == FunctionStep::kFailed ? target->status.failure : std::nullopt);
+  }
   switch (decision.step) {
     case FunctionStep::kServe:
       return Serve(view);
@@ -237,15 +247,17 @@ FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view,
   }
   const auto key = KeyOfRevision(*serving, view.name());
   const bool published = view.known.published && view.known.published->revision == key;
-  if (!published && !LayersPresent(*serving, deps_.layers_dir)) {
-    // One function has one build at a time: the one of a new revision comes first.
-    const bool busy = decision.step == FunctionStep::kCreate ||
-                      decision.step == FunctionStep::kBuild ||
-                      decision.step == FunctionStep::kPrepare;
-    const bool lost = view.known.lost && view.known.lost->first == serving->spec.number;
-    if (lost && (busy || deps_.clock.Steady() < view.known.retry_at))
-      return PublishLost(view, std::move(route));
-    if (const auto layers = Rebuild(view, *serving, route); layers != Layers::kThere) return layers;
+  auto layers = Layers::kThere;
+  // A retry of what serves looks closer at its layers than we do.
+  const bool retry =
+      decision.step == FunctionStep::kServe && status.observed_retry != RetryOf(view.function);
+  if (retry || !LayersPresent(*serving, deps_.layers_dir)) {
+    layers = Restore(view, *serving, published, decision.step, route.not_ready_reason);
+    // What is published has replicas, perhaps, that go on without the folders.
+    if (layers != Layers::kThere && !published) {
+      Publish(view, std::move(route));
+      return layers;
+    }
   }
   serving = view.Find(status.revision);
 
@@ -256,19 +268,34 @@ FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view,
   route.spec = ReplicaSpecOf(*serving);
   route.scaling = ScalingFor(scaled_by, view.triggers);
   route.switched_off = scaled_by.replicas == 0;
+  route.not_ready_reason.clear();
   Publish(view, std::move(route));
-  return Layers::kThere;
+  return layers;
 }
 
 // The layers of the serving revision are gone (a restored backup, an emptied cache): made again
-// from the same source, with no change of revision or status.
-FunctionReconciler::Layers FunctionReconciler::Rebuild(View& view, const Revision& serving,
-                                                       gateway::FunctionRoute route) {
+// from the same source, with no change of revision or status. One function has one build at a time,
+// and the one of a new revision comes first where the old one serves still, or was tried.
+FunctionReconciler::Layers FunctionReconciler::Restore(View& view, const Revision& serving,
+                                                       bool published, FunctionStep step,
+                                                       std::string& why) {
+  auto& lost = view.known.lost;
+  const auto cannot = [&] {
+    why = "its layers cannot be built again: " + lost->second.message;
+    return Layers::kLost;
+  };
+  if (published && IsUnderway(step)) return Layers::kThere;
+  if (lost && lost->first == serving.spec.number &&
+      (IsUnderway(step) || deps_.clock.Steady() < view.known.retry_at)) {
+    return cannot();
+  }
   const auto key = KeyOfRevision(serving, view.name());
   const auto outcome = deps_.builds.Ensure(key, serving.spec.function);
-  route.not_ready_reason = "its layers are being built again after a restart";
-  if (outcome && *outcome) {
-    deps_.builds.Forget(key.ns, key.name);
+  why = "its layers are being built again";
+  if (!outcome) return Layers::kBuilding;
+  deps_.builds.Forget(key.ns, key.name);
+  auto error = *outcome ? base::Error{} : outcome->error();
+  if (*outcome) {
     const auto written = store::MutateStatus<Revision>(
         deps_.store, key.ns, serving.metadata.name, [&](Revision& revision) {
           revision.status.code_dir = (*outcome)->code_dir;
@@ -279,25 +306,17 @@ FunctionReconciler::Layers FunctionReconciler::Rebuild(View& view, const Revisio
       for (auto& revision : view.revisions) {
         if (revision.spec.number == written->spec.number) revision = *written;
       }
-      view.known.lost.reset();
+      lost.reset();
       return Layers::kThere;
     }
-  } else if (outcome) {
-    deps_.builds.Forget(key.ns, key.name);
-    view.known.lost = {serving.spec.number, outcome->error()};
-    deps_.log.Warn("layers of the serving revision cannot be built again",
-                   {{"revision", key.ToString()}, {"error", base::ToString(outcome->error())}});
-    return PublishLost(view, std::move(route));  // something new may be wanted, and that may work
+    error = written.error();
   }
-  Publish(view, std::move(route));
-  return Layers::kBuilding;
-}
-
-FunctionReconciler::Layers FunctionReconciler::PublishLost(View& view,
-                                                           gateway::FunctionRoute route) {
-  route.not_ready_reason = "its layers cannot be built again: " + view.known.lost->second.message;
-  Publish(view, std::move(route));
-  return Layers::kLost;
+  // Nothing to make them of: they may be well all the same.
+  if (LayersPresent(serving, deps_.layers_dir)) return Layers::kThere;
+  lost = {serving.spec.number, error};
+  deps_.log.Warn("layers of the serving revision cannot be built again",
+                 {{"revision", key.ToString()}, {"error", base::ToString(error)}});
+  return cannot();
 }
 
 void FunctionReconciler::Publish(View& view, gateway::FunctionRoute route) {
@@ -348,18 +367,19 @@ base::Result<Next> FunctionReconciler::Serve(View& view) {
 
 // What serves by the status cannot be served: no client may take the function for ready. One that
 // uploads the code again and asks for another try brings it back, and so does time where the fault
-// is the server's.
-base::Result<Next> FunctionReconciler::Lost(View& view) {
+// is the server's. `failure`: that of the revision that was to replace it.
+base::Result<Next> FunctionReconciler::Lost(View& view,
+                                            const std::optional<api::Failure>& failure) {
   const auto& error = view.known.lost->second;
   if (Transient(error.code)) {
-    return TryAgain(view, "Deploying", error,
-                    RetryWait(view.known.transient_failures, kLongestWaitOfBuild));
+    return TryAgain(view, failure ? "Failed" : "Deploying", error,
+                    RetryWait(view.known.transient_failures, kLongestWaitOfBuild), failure);
   }
   ForgetFailures(view.known);
   return WriteStatus(
       view, "Failed",
       [&](api::FunctionStatus& status) {
-        status.failure = api::FailureOf(error);
+        status.failure = failure.value_or(api::FailureOf(error));
         status.serving.reset();
       },
       Next::After(std::chrono::seconds(60)));
@@ -532,12 +552,21 @@ base::Result<Next> FunctionReconciler::Fail(View& view, const Revision& revision
 
 base::Result<Next> FunctionReconciler::Failed(View& view, const api::Failure& failure) {
   ForgetFailures(view.known);
+  const auto* serving = view.Find(view.function.status.revision);
+  const bool serves =
+      serving != nullptr && !(view.known.lost && view.known.lost->first == serving->spec.number);
   return WriteStatus(
-      view, "Failed", [&](api::FunctionStatus& status) { status.failure = failure; }, Next::Done());
+      view, "Failed",
+      [&](api::FunctionStatus& status) {
+        status.failure = failure;
+        if (serves && !status.serving) status.serving = serving->spec.function;  // it was lost
+      },
+      Next::Done());
 }
 
 base::Result<Next> FunctionReconciler::TryAgain(View& view, const std::string& phase,
-                                                const base::Error& error, milliseconds wait) {
+                                                const base::Error& error, milliseconds wait,
+                                                const std::optional<api::Failure>& failure) {
   ++view.known.transient_failures;
   view.known.retry_at = deps_.clock.Steady() + wait;
   view.known.transient_note =
@@ -547,7 +576,8 @@ base::Result<Next> FunctionReconciler::TryAgain(View& view, const std::string& p
                                               {"error", base::ToString(error)},
                                               {"wait_ms", wait.count()}});
   return WriteStatus(
-      view, phase, [](api::FunctionStatus& status) { status.failure.reset(); }, Next::After(wait));
+      view, phase, [&](api::FunctionStatus& status) { status.failure = failure; },
+      Next::After(wait));
 }
 
 base::Result<Next> FunctionReconciler::WriteStatus(

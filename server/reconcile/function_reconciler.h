@@ -93,19 +93,21 @@ class FunctionReconciler final : public Reconciler {
   /// Publishes what serves now with the triggers of now. Else than kThere: the serving revision's
   /// layers are gone.
   Layers PublishServing(View& view, const FunctionDecision& decision);
-  Layers Rebuild(View& view, const Revision& serving, gateway::FunctionRoute route);
-  Layers PublishLost(View& view, gateway::FunctionRoute route);
+  /// Makes the layers of the serving revision again. `why` it cannot serve meanwhile.
+  Layers Restore(View& view, const Revision& serving, bool published, FunctionStep step,
+                 std::string& why);
   void Publish(View& view, gateway::FunctionRoute route);
 
   base::Result<Next> Serve(View& view);
-  base::Result<Next> Lost(View& view);
+  base::Result<Next> Lost(View& view, const std::optional<api::Failure>& failure);
   base::Result<Next> Create(View& view, int64_t number, const std::string& input);
   base::Result<Next> Build(View& view, const Revision& revision);
   base::Result<Next> Prepare(View& view, const Revision& revision);
   base::Result<Next> Failed(View& view, const api::Failure& failure);
   base::Result<Next> Fail(View& view, const Revision& revision, api::Failure failure);
   base::Result<Next> TryAgain(View& view, const std::string& phase, const base::Error& error,
-                              std::chrono::milliseconds wait);
+                              std::chrono::milliseconds wait,
+                              const std::optional<api::Failure>& failure = {});
   base::Result<Next> WriteStatus(View& view, const std::string& phase,
                                  const std::function<void(api::FunctionStatus&)>& change,
                                  Next next);

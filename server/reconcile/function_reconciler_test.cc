@@ -386,6 +386,85 @@ TEST_F(FunctionReconcilerTest, LayersThatCannotBeMadeAgainForNowAreTriedWithWait
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
 }
 
+TEST_F(FunctionReconcilerTest, LayersThatAreLostWhileTheyServeAreMadeAgain) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  std::filesystem::remove_all(world_.dir + "/aaaa");
+  world_.PutFunction("f", [](Function& f) { f.spec.labels = {{"any", "change"}}; });
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(world_.dir + "/aaaa"); }));
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world_.Get<Function>("f").status.revision, 1);
+  const auto built = world_.builder.built().size();
+
+  // Its replicas may go on without the folder, so calls still go to them; but it is told.
+  std::filesystem::remove_all(world_.dir + "/aaaa");
+  world_.builder.Fails(base::Error{Code::kFailedPrecondition, "gone", "", "SourceMissing", {}});
+  world_.PutFunction("f", [](Function& f) { f.spec.labels = {{"any", "other"}}; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
+  EXPECT_EQ(world_.Get<Function>("f").status.failure->reason, "SourceMissing");
+  EXPECT_LE(world_.builder.built().size(), built + 3) << "no loop";
+  EXPECT_EQ(world_.serving->Route("f")->revision->revision, 1);
+  EXPECT_EQ(world_.serving->published().back(), 1);
+}
+
+TEST_F(FunctionReconcilerTest, ARetryLooksAtLayersThatAreThere) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  ASSERT_EQ(world_.builder.built().size(), 1u);
+  const auto retry = [&](const std::string& value) {
+    world_.PutFunction("f",
+                       [&](Function& f) { f.metadata.annotations["sless.dev/retry"] = value; });
+    return Eventually([&] { return world_.Get<Function>("f").status.observed_retry == value; });
+  };
+  ASSERT_TRUE(retry("1"));
+  EXPECT_EQ(world_.builder.built().size(), 2u) << "of what serves";
+  EXPECT_EQ(world_.Get<Function>("f").status.phase, "Ready");
+  EXPECT_EQ(world_.Get<Function>("f").status.revision, 1);
+
+  // Not to be built, but they may be well.
+  world_.builder.Fails(base::Error{Code::kFailedPrecondition, "gone", "", "SourceMissing", {}});
+  ASSERT_TRUE(retry("2"));
+  EXPECT_EQ(world_.Get<Function>("f").status.phase, "Ready");
+  world_.builder.Fails(std::nullopt);
+
+  // Of a revision that did not start, with a configuration that builds nothing.
+  world_.serving->Answers([](const runtime::RevisionKey&, const runtime::ReplicaSpec&) {
+    return gateway::Prepared{
+        gateway::Readiness::kFailed,
+        api::Failure{.reason = "StartFailed", .message = "No module named 'x'"}};
+  });
+  world_.PutFunction("f", [](Function& f) { f.spec.environment = {{"A", "1"}}; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
+  const auto before = world_.builder.built().size();
+  world_.serving->Answers({});
+  world_.PutFunction("f", [](Function& f) { f.metadata.annotations["sless.dev/retry"] = "3"; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world_.builder.built().size(), before + 1);
+}
+
+TEST_F(FunctionReconcilerTest, LostLayersAreTriedAgainBesideAFailedRevisionToo) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  world_.builder.Fails(base::Error{Code::kFailedPrecondition, "bad code", "", "BuildFailed", {}});
+  world_.PutFunction("f", [](Function& f) { f.spec.source.hash = "sha256:bbbb"; });
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
+  world_.Stop();
+  std::filesystem::remove_all(world_.dir + "/aaaa");
+  world_.builder.Fails(base::Error{Code::kUnavailable, "disk full", "", "", {}});
+  world_.Start();
+  ASSERT_TRUE(Eventually([&] {
+    return world_.Get<Function>("f").status.note.find("disk full") != std::string::npos;
+  }));
+  EXPECT_EQ(world_.Get<Function>("f").status.phase, "Failed");
+  EXPECT_EQ(world_.Get<Function>("f").status.failure->reason, "BuildFailed");
+  world_.builder.Fails(std::nullopt);
+  ASSERT_TRUE(Eventually([&] {
+    const auto route = world_.serving->Route("f");
+    return route && route->revision && route->revision->revision == 1;
+  })) << "long before the next look at everything";
+  EXPECT_EQ(world_.Get<Function>("f").status.phase, "Failed");
+}
+
 TEST_F(FunctionReconcilerTest, LayersOfAnotherDataFolderAreNotUsed) {
   world_.PutFunction("f");
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
