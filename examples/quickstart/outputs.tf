@@ -10,5 +10,5 @@ output "node_url" {
 
 output "job_result" {
   description = "What the job's run returned."
-  value       = jsondecode(sless_job.first_run.result_json)
+  value       = try(jsondecode(sless_job.first_run.result_json), null) # null until it has run
 }

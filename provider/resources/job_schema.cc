@@ -26,7 +26,8 @@ framework::Schema JobResource::Schema() const {
       "same `run_id`. A `run_id` that succeeded never "
       "runs again, and reading never runs anything. To run once more on purpose, raise `run_id`: a "
       "job that was "
-      "tainted is taken back as it is.";
+      "tainted is taken back as it is. A job that is destroyed or replaced (`-replace`, "
+      "`replace_triggered_by`) is forgotten with its runs: the new one runs its `run_id`.";
   schema.attributes = IdentityAttributes("job");
   const std::vector<Attribute> rest = {
       FunctionAttribute("Name of the function, in the same namespace. Write "

@@ -39,6 +39,30 @@ class Examples(Case):
         self.ws.apply()
         self.assertEqual(before, self.ws.state("sless_function.node")["source_hash"])
 
+    def test_quickstart_whose_job_does_not_run(self):
+        self.copy("quickstart")
+        with open(self.ws.path("main.tf"), encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("run_id     = 1", text)
+        self.ws.write("main.tf", text.replace("run_id     = 1", "run_id     = 0"))
+        self.ws.apply()
+        self.assert_plan_empty()
+        self.ws.destroy()
+
+    def test_the_examples_of_the_registry_pages_are_one_configuration(self):
+        self.copy("provider")
+        for name in os.listdir(os.path.join(ROOT, "examples", "resources")):
+            self.copy("resources/" + name)
+            os.rename(self.ws.path("resource.tf"), self.ws.path(name + ".tf"))
+        with open(self.ws.path("provider.tf"), encoding="utf-8") as file:
+            text = file.read()
+        self.ws.write("provider.tf", text.replace("https://sless.example.com", self.plane.url).replace('"shop"', f'"{self.ns}"'))
+        self.ws.write("src/handler.py", "def handle(event):\n    return event\n")
+        self.ws.apply()
+        self.assert_plan_empty()
+        self.assertEqual({"action": "migrate", "to": 7}, self.ws.outputs()["migrated"])
+        self.ws.destroy()
+
     def module(self, name):
         self.copy("modules/" + name)
         self.ws.init()

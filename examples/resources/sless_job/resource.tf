@@ -1,7 +1,7 @@
 # Runs once at apply and waits for the result. Raise run_id to run it again; 0 runs nothing.
 resource "sless_job" "migrate" {
   name       = "orders-migrate"
-  function   = "orders"
+  function   = sless_function.orders.name
   event_json = jsonencode({ action = "migrate", to = 7 })
   run_id     = 1
 
@@ -10,5 +10,5 @@ resource "sless_job" "migrate" {
 }
 
 output "migrated" {
-  value = jsondecode(sless_job.migrate.result_json)
+  value = try(jsondecode(sless_job.migrate.result_json), null) # null until a run succeeded
 }

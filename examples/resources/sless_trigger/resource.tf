@@ -1,7 +1,7 @@
 # Answers at {external URL}/fn/{namespace}/orders/v1 to those who send a token.
 resource "sless_trigger" "orders_http" {
   name     = "orders-http"
-  function = "orders"
+  function = sless_function.orders.name
   type     = "http"
 
   http = {
@@ -14,7 +14,7 @@ resource "sless_trigger" "orders_http" {
 # Calls the function at half past two each night.
 resource "sless_trigger" "orders_nightly" {
   name     = "orders-nightly"
-  function = "orders"
+  function = sless_function.orders.name
   type     = "cron"
 
   cron = {
