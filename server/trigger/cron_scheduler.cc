@@ -28,6 +28,30 @@ int64_t Unix(base::TimePoint time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
+base::TimePoint ChangedAt(const api::Trigger& trigger, base::TimePoint now) {
+  return base::ParseTime(trigger.metadata.updated_at).value_or(now);
+}
+
+/// Up to when planned times are settled, as the object says; later than now after a change or a
+/// fire with a clock that was ahead.
+base::TimePoint SettledTo(const api::Trigger& trigger, base::TimePoint now) {
+  const auto changed = ChangedAt(trigger, now);
+  return std::max(changed, base::ParseTime(trigger.status.last_fire).value_or(changed));
+}
+
+/// From where a trigger is taken up: planned times after that are open.
+base::TimePoint TakeUpAfter(const api::Trigger& trigger, base::TimePoint now) {
+  const auto settled = SettledTo(trigger, now);
+  if (settled <= now) return settled;
+  const auto& status = trigger.status;
+  if (status.observed_generation != trigger.metadata.generation)
+    return std::min(now, ChangedAt(trigger, now));
+  // Written anew when the clock was seen to go back, so it says what nobody has looked at since.
+  // Where nobody saw it, it lies in the future.
+  const auto next = base::ParseTime(status.next_runs.empty() ? "" : status.next_runs[0]);
+  return next ? std::min(now, *next - milliseconds(1)) : now;
+}
+
 std::string RunName(const std::string& trigger, base::TimePoint planned) {
   return fmt::format("{}.{}.cron", trigger, Unix(planned));
 }
@@ -61,12 +85,12 @@ base::Result<std::vector<std::string>> CronScheduler::Set(const api::Trigger& tr
               .spec = spec,
               .schedule = std::move(parsed->schedule),
               .zone = std::move(parsed->zone)};
-  const auto changed = std::min(now, base::ParseTime(meta.updated_at).value_or(now));
-  entry.looked_at = changed;
-  if (const auto fired = base::ParseTime(trigger.status.last_fire)) {
-    // A last fire in the future is one of a clock that was ahead: it says nothing.
-    entry.looked_at = std::min(now, std::max(changed, *fired));
-  }
+  const auto changed = std::min(now, ChangedAt(trigger, now));
+  entry.looked_at = TakeUpAfter(trigger, now);
+  entry.high = SettledTo(trigger, now);
+  // A trigger that is written while the clock is behind missed nothing of what that jumps over.
+  if (const base::TimePoint newest = newest_; newest > now + kClockSlack)
+    entry.high = std::max(entry.high, newest);
   // What this process has watched from the beginning it has not missed.
   entry.fresh = trigger.status.observed_generation == meta.generation;
   auto next_runs = entries_.With([&](auto& entries) {
@@ -77,6 +101,7 @@ base::Result<std::vector<std::string>> CronScheduler::Set(const api::Trigger& tr
       if (old->generation == meta.generation) return NextRuns(*old, now);
       entry.fresh = old->fresh;
       entry.owed = Pending(*old, changed);
+      entry.high = std::max({entry.high, old->high, old->looked_at});
       if (old->spec.schedule == spec.schedule && old->spec.timezone == spec.timezone)
         entry.settled = old->settled;
     }
@@ -149,10 +174,15 @@ void CronScheduler::Run(std::stop_token stop) {
   }
 }
 
+base::TimePoint CronScheduler::OpenAfter(const Entry& entry, base::TimePoint now) {
+  const auto from = std::max(entry.looked_at, now - kLookBack);
+  return entry.high <= now ? std::max(from, entry.high) : from;
+}
+
 /// Planned times that are not settled, up to and with `to`.
 std::vector<base::TimePoint> CronScheduler::Pending(const Entry& entry, base::TimePoint to) {
   auto times = entry.owed;
-  auto from = std::max(entry.looked_at, to - kLookBack);
+  auto from = OpenAfter(entry, to);
   // Bounded: a day has at most 1440 planned times (and an hour's repetition).
   for (int i = 0; i < 2000; ++i) {
     const auto time = NextOf(entry, from);
@@ -188,7 +218,7 @@ std::optional<CronScheduler::Plan> CronScheduler::MakePlan(const Entry& entry,
 
 /// Remembers what fired. What was left out may fire yet: where a clock was ahead, its time comes.
 void CronScheduler::Settle(Entry& entry, const Plan& plan, base::TimePoint now) {
-  auto after = std::max(entry.looked_at, now - kLookBack);
+  auto after = OpenAfter(entry, now);
   if (!plan.left_out.empty()) after = std::max(after, plan.left_out.back());
   if (plan.last <= after) return;
   auto& spans = entry.settled;
@@ -201,7 +231,8 @@ void CronScheduler::Settle(Entry& entry, const Plan& plan, base::TimePoint now) 
 }
 
 void CronScheduler::NoticeClock(base::TimePoint now) {
-  if (last_tick_ && now + std::chrono::seconds(1) < *last_tick_) {
+  if (now > newest_.load()) newest_ = now;
+  if (last_tick_ && now + kClockSlack < *last_tick_) {
     deps_.log.Warn(
         "the wall clock went back; cron triggers go on from there",
         {{"seconds", std::chrono::duration_cast<std::chrono::seconds>(*last_tick_ - now).count()}});
@@ -230,6 +261,7 @@ std::optional<base::TimePoint> CronScheduler::Tick() {
   });
   for (auto& [key, entry] : due) {
     const bool back = entry.looked_at > now;
+    entry.high = std::max(entry.high, entry.looked_at);
     if (back) entry.looked_at = now;
     const auto plan = MakePlan(entry, now);
     base::Result<bool> done = true;
@@ -264,6 +296,7 @@ std::optional<base::TimePoint> CronScheduler::Tick() {
         return;
       }
       current.looked_at = looked_at;
+      current.high = entry.high;
       current.fresh = false;
       current.owed.clear();
       current.settled = std::move(entry.settled);

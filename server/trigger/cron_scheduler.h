@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -27,9 +28,11 @@ namespace sless::trigger {
 /// count as skipped where the change switched the trigger off. Switching one on makes up for
 /// nothing.
 ///
-/// The wall clock may be set. Where it goes back the trigger goes on from there: a last fire that
-/// lies in the future does not count. A time that was settled already does not fire again: that of
-/// a run that is still kept, and each one that this process has settled.
+/// The wall clock may be set. Where it goes back the trigger goes on from there: a change or a last
+/// fire that lies in the future does not hold it up, nor does it lose what is missed since. A time
+/// that was settled already does not fire again: that of a run that is still kept, and each one
+/// that this process has settled. Where the clock was behind for a while, nothing counts as missed
+/// up to the time that it had before, the last change or the last fire.
 ///
 /// A planned time that the scheduler sees more than kLateLimit late was missed (the server was
 /// down, the machine slept), and so is each one before the trigger came to know of this process.
@@ -42,6 +45,7 @@ class CronScheduler {
  public:
   static constexpr std::chrono::seconds kLateLimit{60};
   static constexpr std::chrono::hours kLookBack{24};
+  static constexpr std::chrono::seconds kClockSlack{1};  ///< no step of the clock, but a correction
   static constexpr size_t kMaxCatchUp = 100;
   static constexpr size_t kKeepRuns = 20;  ///< ended runs that stay listed, per trigger
   static constexpr size_t kNextRuns = 5;   ///< planned times in the status
@@ -82,7 +86,10 @@ class CronScheduler {
     api::CronSpec spec;
     cron::Schedule schedule;
     cron::TimeZone zone;
-    base::TimePoint looked_at;            // planned times up to here are settled
+    base::TimePoint looked_at;  // planned times up to here are settled
+    // The latest that looked_at was, or would be but for a clock that is behind: once the clock has
+    // passed it, nothing up to here is open.
+    base::TimePoint high = {};
     bool fresh = true;                    // comes from an earlier process, not looked at yet
     std::optional<base::TimePoint> next;  // first planned time after looked_at; empty: not known
     // planned times that were due when the spec changed, in order
@@ -103,6 +110,8 @@ class CronScheduler {
   void NoticeClock(base::TimePoint now);
   static std::optional<base::TimePoint> NextOf(const Entry& entry, base::TimePoint after);
   static std::vector<std::string> NextRuns(const Entry& entry, base::TimePoint now);
+  /// After which planned times are open.
+  static base::TimePoint OpenAfter(const Entry& entry, base::TimePoint now);
   static std::vector<base::TimePoint> Pending(const Entry& entry, base::TimePoint to);
   static std::optional<Plan> MakePlan(const Entry& entry, base::TimePoint now);
   static void Settle(Entry& entry, const Plan& plan, base::TimePoint now);
@@ -120,6 +129,7 @@ class CronScheduler {
   bool dirty_ = false;
   std::mutex tick_;                                // one Tick at a time
   std::optional<base::TimePoint> last_tick_ = {};  // guarded by tick_
+  std::atomic<base::TimePoint> newest_ = {};  // the latest that the clock has shown; Tick writes
   std::jthread thread_;
 };
 

@@ -366,6 +366,206 @@ TEST_F(CronSchedulerTest, NoTimeFiresTwiceWhenTheClockGoesBack) {
   EXPECT_EQ(Get().status.skipped, 0);
 }
 
+// The clock is ahead while a trigger is written or fires, and is set right.
+class CronClockWasAhead : public CronChange {
+ protected:
+  static constexpr std::chrono::hours kAhead{5 * 24};
+  void TakeUp(const api::Trigger& trigger) {
+    ASSERT_THAT(scheduler_->Set(trigger), base::IsOk());
+    scheduler_->Tick();
+  }
+  /// Times of which a run was made, by minute of the first hour; -1: another time.
+  std::vector<int64_t> Minutes() {
+    std::vector<int64_t> minutes;
+    for (const auto& run : Runs()) {
+      const auto minute = (run.spec.run_id - 1767225600) / 60;
+      minutes.push_back(minute >= 0 && minute < 60 ? minute : -1);
+    }
+    return minutes;
+  }
+};
+
+TEST_F(CronClockWasAhead, WhatIsMissedAfterwardsCounts) {
+  const struct {
+    const char* policy;
+    std::vector<int64_t> minutes;
+    int64_t skipped;
+  } cases[] = {{"all", {1, 2, 3, 4}, 0}, {"once", {1, 4}, 2}, {"skip", {1}, 3}};
+  for (const auto& [policy, minutes_of_runs, skipped] : cases) {
+    for (const bool fires_first : {true, false}) {
+      SCOPED_TRACE(std::string(policy) + (fires_first ? ", fires first" : ""));
+      clock_.Advance(kAhead);
+      TakeUp(Make("allow", policy));
+      clock_.Advance(-kAhead);
+      scheduler_->Tick();
+      auto want = minutes_of_runs;
+      auto want_skipped = skipped;
+      if (fires_first) {
+        clock_.Advance(minutes(1));
+        scheduler_->Tick();
+        EXPECT_THAT(Minutes(), ElementsAre(1));
+        Restart(minutes(3));
+      } else {
+        Restart(minutes(4));
+        if (std::string(policy) != "all") {
+          want.erase(want.begin());
+          ++want_skipped;
+        }
+      }
+      EXPECT_EQ(Minutes(), want);
+      EXPECT_EQ(Get().status.skipped, want_skipped);
+      Restart(seconds(0));
+      EXPECT_EQ(Minutes(), want);
+      EXPECT_EQ(Get().status.skipped, want_skipped);
+      for (const auto& run : Runs())
+        ASSERT_THAT(store_->Delete(store::KeyOf<api::Run>("default", run.metadata.name), {}),
+                    base::IsOk());
+      ASSERT_THAT(store_->Delete(key_, std::nullopt), base::IsOk());
+      scheduler_->Remove(key_);
+      clock_.Advance(-minutes(4));
+    }
+  }
+}
+
+TEST_F(CronClockWasAhead, ALastFireInTheFutureLosesNothingEither) {
+  TakeUp(Make("allow", "once"));
+  clock_.Advance(std::chrono::hours(20));
+  scheduler_->Tick();
+  EndAll();
+  clock_.Advance(-std::chrono::hours(20));
+  scheduler_->Tick();
+  EXPECT_THAT(Minutes(), ElementsAre(-1, -1));  // the newest missed one and one in time
+  const auto skipped = Get().status.skipped;
+  Restart(minutes(2));
+  EXPECT_THAT(Minutes(), ElementsAre(2, -1, -1));
+  EXPECT_EQ(Get().status.skipped, skipped + 1);
+}
+
+TEST_F(CronClockWasAhead, NothingOfBeforeAChangeIsMadeUpFor) {
+  TakeUp(Make("allow", "all", "1 0 * * *"));
+  clock_.Advance(minutes(1));
+  scheduler_->Tick();
+  for (const bool seen : {true, false}) {
+    SCOPED_TRACE(seen);
+    clock_.Advance(minutes(10) + std::chrono::hours(20));
+    const auto next = scheduler_->Set(Change([&](api::Trigger& trigger) {
+      trigger.spec.cron->schedule = seen ? "*/2 * * * *" : "* * * * *";
+    }));
+    ASSERT_THAT(next, base::IsOk());
+    ASSERT_THAT(store::MutateStatus<api::Trigger>(*store_, "default", "t",
+                                                  [&](api::Trigger& trigger) {
+                                                    trigger.status.next_runs = *next;
+                                                    return base::Ok();
+                                                  }),
+                base::IsOk());  // as the reconciler does
+    clock_.Advance(-std::chrono::hours(20));
+    if (seen) scheduler_->Tick();
+    const auto before = Runs().size();
+    Restart(seconds(0));
+    EXPECT_EQ(Runs().size(), before);
+    clock_.Advance(minutes(seen ? 2 : 1));
+    scheduler_->Tick();
+    EXPECT_GT(Runs().size(), before);
+    EndAll();
+  }
+}
+
+// The clock goes back for a moment. "Behind" is two hours, or 1970.
+class CronClockWasBehind : public CronClockWasAhead,
+                           public testing::WithParamInterface<std::chrono::hours> {
+ protected:
+  void SetUp() override {
+    clock_.Advance(std::chrono::hours(24 * 365));
+    CronClockWasAhead::SetUp();
+  }
+  void Behind() {
+    clock_.Advance(-GetParam());
+    scheduler_->Tick();
+    clock_.Advance(std::chrono::milliseconds(1500));
+    scheduler_->Tick();
+  }
+  void Right(std::chrono::nanoseconds late = {}) {
+    clock_.Advance(GetParam() + late);
+    scheduler_->Tick();
+    scheduler_->Tick();
+  }
+};
+
+TEST_P(CronClockWasBehind, NothingOfBeforeFiresOrIsSkipped) {
+  for (const auto* policy : {"all", "once", "skip"}) {
+    for (const bool fires_first : {true, false}) {
+      SCOPED_TRACE(std::string(policy) + (fires_first ? ", fires first" : ""));
+      TakeUp(Make("allow", policy));
+      if (fires_first) clock_.Advance(minutes(1));
+      scheduler_->Tick();
+      const auto before = Runs().size();
+      Behind();
+      Right();
+      EXPECT_EQ(Runs().size(), before);
+      EXPECT_EQ(Get().status.skipped, 0);
+      clock_.Advance(minutes(1));
+      scheduler_->Tick();
+      EXPECT_EQ(Runs().size(), before + 1) << "goes on";
+      ASSERT_THAT(store_->Delete(key_, std::nullopt), base::IsOk());
+      scheduler_->Remove(key_);
+      scheduler_->Tick();
+    }
+  }
+}
+
+TEST_P(CronClockWasBehind, WhatIsMissedSinceCounts) {
+  TakeUp(Make("allow", "all"));
+  clock_.Advance(minutes(1));
+  scheduler_->Tick();
+  ASSERT_EQ(Runs().size(), 1u);
+  Behind();
+  Right(minutes(3));
+  EXPECT_EQ(Runs().size(), 4u);
+}
+
+TEST_P(CronClockWasBehind, ARestartMeanwhileChangesNothing) {
+  TakeUp(Make("allow", "all"));
+  clock_.Advance(minutes(1));
+  scheduler_->Tick();
+  ASSERT_EQ(Runs().size(), 1u);
+  clock_.Advance(-GetParam());
+  Restart(seconds(0));
+  Right();
+  EXPECT_EQ(Runs().size(), 1u);
+  clock_.Advance(minutes(1));
+  scheduler_->Tick();
+  EXPECT_EQ(Runs().size(), 2u);
+}
+
+TEST_P(CronClockWasBehind, SoDoesAChangeOrASwitchMeanwhile) {
+  TakeUp(Make("allow", "all"));
+  clock_.Advance(minutes(1));
+  scheduler_->Tick();
+  ASSERT_EQ(Runs().size(), 1u);
+  const auto enable = [&](bool on) {
+    return Change([&](api::Trigger& trigger) { trigger.spec.enabled = on; });
+  };
+  Behind();
+  TakeUp(Payload("{}"));
+  Right();
+  EXPECT_EQ(Runs().size(), 1u);
+  enable(false);
+  scheduler_->Remove(key_);
+  clock_.Advance(minutes(5));
+  scheduler_->Tick();
+  Behind();
+  TakeUp(enable(true));
+  Right();
+  EXPECT_EQ(Runs().size(), 1u);
+  EXPECT_EQ(Get().status.skipped, 0);
+  clock_.Advance(minutes(1));
+  scheduler_->Tick();
+  EXPECT_EQ(Runs().size(), 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Spans, CronClockWasBehind,
+                         testing::Values(std::chrono::hours(2), std::chrono::hours(57 * 365 * 24)));
+
 TEST_F(CronSchedulerTest, ABadScheduleIsAnError) {
   EXPECT_FALSE(scheduler_->Set(Make("skip", "skip", "61 * * * *")).has_value());
 }
