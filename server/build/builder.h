@@ -45,12 +45,14 @@ class Builder {
   /// `source_hash` (message names the entry); kFailedPrecondition reason "BuildFailed" or
   /// "RegistryUnreachable": dependencies cannot be installed or the entrypoint is not there;
   /// `source` has file, line and the last log lines; kDeadlineExceeded reason "BuildTimeout",
-  /// `source` has the last log lines; kUnavailable, kInternal not the user's fault: try again.
+  /// `source` has the last log lines; kUnavailable, kInternal, kResourceExhausted not the user's
+  /// fault: try again. Where a layer is found damaged, another takes its place, and what replicas
+  /// have mounted keeps its files; it stays where no other can be made.
   virtual base::Result<BuildOutput> Build(const BuildRequest& request, base::Deadline deadline,
                                           std::stop_token stop, const LogLine& log) = 0;
 
   /// Removes layers that no function of `in_use` (code_dir and deps_dir paths) needs and that are
-  /// older than an hour.
+  /// older than an hour, with what was in their place before.
   virtual base::Status Collect(const std::vector<std::string>& in_use) = 0;
 };
 

@@ -22,8 +22,8 @@ struct Manifest {
 };
 
 /// Reads requirements.txt or package.json of a code layer; nullopt where nothing is to be
-/// installed. Error: kFailedPrecondition, reason BuildFailed, source.file: the manifest cannot be
-/// read.
+/// installed. Error: kFailedPrecondition, reason BuildFailed, source.file: the manifest or its lock
+/// file cannot be read, or asks for what cannot be installed apart from the code.
 base::Result<std::optional<Manifest>> ReadManifest(const std::string& code_dir,
                                                    const std::string& runtime,
                                                    const std::string& source_hash,

@@ -65,16 +65,30 @@ base::Result<std::optional<Manifest>> ReadRequirements(const std::string& code_d
   return std::optional(std::move(manifest));
 }
 
-bool HasDependencies(const nlohmann::json& package) {
-  for (const char* name : {"dependencies", "optionalDependencies"}) {
-    const auto it = package.find(name);
-    if (it != package.end() && it->is_object() && !it->empty()) return true;
+bool Has(const nlohmann::json& package, const char* field) {
+  const auto it = package.find(field);
+  return it != package.end() && !it->empty();
+}
+
+base::Result<bool> AsksForPackages(const nlohmann::json& package) {
+  bool any = Has(package, "workspaces");
+  for (const char* field : {"dependencies", "optionalDependencies", "peerDependencies"}) {
+    if (!Has(package, field)) continue;
+    if (!package[field].is_object())
+      return Bad("package.json", fmt::format("{}: want an object of names and versions", field));
+    any = true;
   }
-  return false;
+  return any;
 }
 
 // What npm would install as a link to a folder that no function sees.
 base::Status CheckNoLocalSpec(const nlohmann::json& package, const std::string& code_dir) {
+  if (Has(package, "workspaces")) {
+    return Bad("package.json",
+               "workspaces: they are local paths, which cannot be installed apart from the code; "
+               "import them by relative paths instead, name what they need in dependencies, and "
+               "leave workspaces out");
+  }
   for (const char* field :
        {"dependencies", "optionalDependencies", "peerDependencies", "overrides"}) {
     const auto specs = package.value(field, nlohmann::json::object());
@@ -98,7 +112,8 @@ base::Result<std::optional<Manifest>> ReadPackage(const std::string& code_dir,
   const auto package = base::ParseJson(*text);
   if (!package) return Bad("package.json", package.error().message);
   if (!package->is_object()) return Bad("package.json", "want a JSON object");
-  if (!HasDependencies(*package)) return std::optional<Manifest>();
+  ASSIGN_OR_RETURN(const bool any, AsksForPackages(*package));
+  if (!any) return std::optional<Manifest>();
   if (fs::is_directory(code_dir + "/node_modules")) {
     log("the source brings its own node_modules; nothing is installed");
     return std::optional<Manifest>();
@@ -110,6 +125,7 @@ base::Result<std::optional<Manifest>> ReadPackage(const std::string& code_dir,
     if (const auto found = ReadFile(code_dir + "/" + name); found && !manifest.locked) {
       manifest.locked = true;
       lock = *found;
+      if (const auto json = base::CheckJson(lock); !json) return Bad(name, json.error().message);
     }
   }
   if (!manifest.locked && fs::exists(code_dir + "/yarn.lock"))
@@ -126,7 +142,7 @@ base::Result<std::optional<Manifest>> ReadPackage(const std::string& code_dir,
   }
   nlohmann::json specs = nlohmann::json::object();
   for (const char* name : {"dependencies", "optionalDependencies", "peerDependencies",
-                           "devDependencies", "acceptDependencies", "overrides", "workspaces"}) {
+                           "devDependencies", "acceptDependencies", "overrides"}) {
     if (package->contains(name)) specs[name] = (*package)[name];
   }
   const std::string npmrc = ReadFile(code_dir + "/.npmrc").value_or("");

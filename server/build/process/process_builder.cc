@@ -11,6 +11,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -34,6 +35,7 @@ using base::Code;
 constexpr auto kLookForStop = std::chrono::milliseconds(100);
 constexpr auto kKeepUnused = std::chrono::hours(1);
 constexpr std::string_view kCode = "code", kDeps = "deps", kTemp = "tmp";
+constexpr int kMaxOld = 8;  // folders of one layer that were made anew since the start
 constexpr int kRemoveTries = 5;
 constexpr auto kRemoveWait = std::chrono::milliseconds(100);
 
@@ -53,9 +55,9 @@ class ProcessBuilder final : public Builder {
     BuildOutput output;
     ASSIGN_OR_RETURN(output.code_dir, CodeLayer(request, deadline, stop, output.code_cached, log));
     auto checked = CheckEntrypoint(request, output.code_dir);
-    if (!checked && output.code_cached && HasOther(output.code_dir, request.source_hash)) {
-      // Not the user's fault, but the disk's.
-      RETURN_IF_ERROR(RemoveLayer(output.code_dir));
+    if (!checked && output.code_cached && HasOther(output.code_dir)) {
+      // Not the user's fault, but the disk's: without its sum the layer goes by its content.
+      unlink(SumOf(output.code_dir).c_str());
       output.code_cached = false;
       ASSIGN_OR_RETURN(output.code_dir,
                        CodeLayer(request, deadline, stop, output.code_cached, log));
@@ -77,6 +79,7 @@ class ProcessBuilder final : public Builder {
       ASSIGN_OR_RETURN(const auto paths, Below(kind));
       for (const auto& path : paths) {
         std::error_code ignored;
+        if (kind == kTemp && keep.contains(LayerOfOld(path))) continue;
         if (keep.contains(path) || fs::last_write_time(path, ignored) > oldest) continue;
         if (kind == kTemp) {
           Discard(path);
@@ -88,9 +91,9 @@ class ProcessBuilder final : public Builder {
     return base::Ok();
   }
 
-  /// At the start: what a killed build left, and layers that are not as they were made. Of
-  /// dependencies, which have many files, only whether they are there: before anything serves is no
-  /// time to look at each.
+  /// At the start, when no replica lives: what a killed build left, and layers that are not as they
+  /// were made. Of dependencies, which have many files, only whether they are there: before
+  /// anything serves is no time to look at each.
   base::Status CleanUp() {
     ASSIGN_OR_RETURN(const auto left, Below(kTemp));
     for (const auto& path : left) Discard(path);
@@ -98,9 +101,12 @@ class ProcessBuilder final : public Builder {
       ASSIGN_OR_RETURN(const auto layers, Below(kind));
       for (const auto& layer : layers) {
         const auto whole = IsWhole(layer, kind == kCode);
-        auto done = whole && !*whole ? MoveAway(layer) : base::Ok();
+        auto done = whole && !*whole ? TakeAway(layer) : base::Ok();
         if (!whole) done = base::Err(whole.error());
         if (!done) log_.Warn("a layer cannot be looked after", {{"error", done.error().message}});
+        if (done && !*whole)
+          log_.Warn("a layer is not as it was made; it is removed, and made where it is needed",
+                    {{"path", layer}});
       }
     }
     return base::Ok();
@@ -138,7 +144,8 @@ class ProcessBuilder final : public Builder {
   }
 
   /// Makes `layer` by `make(work folder)`, which leaves it in <work>/layer (there already, empty);
-  /// whole or not at all.
+  /// whole or not at all. One that is not as it was made stays until then, and its files after
+  /// that: replicas have its folder mounted.
   template <class Make>
   base::Status MakeLayer(const std::string& layer, base::Deadline deadline,
                          const std::stop_token& stop, bool& cached, Make&& make) {
@@ -150,48 +157,121 @@ class ProcessBuilder final : public Builder {
       cached = true;
       return base::Ok();
     }
-    RETURN_IF_ERROR(MoveAway(layer));
+    ASSIGN_OR_RETURN(const std::string old, NameForOld(layer));
     const std::string work = options_.dir + "/tmp/" + base::RandomHex(8);
     RETURN_IF_ERROR(base::MakeFolders(work + "/layer"));
-    const auto made = MakeIn(work, layer, make);
+    const auto made = MakeIn(work, layer, old, make);
     Discard(work);
     return made;
   }
 
   template <class Make>
-  base::Status MakeIn(const std::string& work, const std::string& layer, Make& make) {
+  base::Status MakeIn(const std::string& work, const std::string& layer, const std::string& old,
+                      Make& make) {
     const std::string folder = work + "/layer";
     ASSIGN_OR_RETURN(const base::Fd opened, OpenFolder(folder));
     RETURN_IF_ERROR(make(work));
-    // Code of users may have run there: a link in place of the folder would show any folder of the
-    // host to the function.
-    const auto replaced = [] {
-      return base::Err(Code::kFailedPrecondition,
-                       "the build put something else in place of the folder that it installs to",
-                       "", "BuildFailed");
-    };
-    if (!IsSameFolder(opened, folder)) return replaced();
+    if (!IsSameFolder(opened, folder)) return Replaced();
     ASSIGN_OR_RETURN(const auto extent, Measure(folder));
     if (extent.special) {
       return base::Err(Code::kFailedPrecondition,
                        "the build left a socket, a pipe or a device; want files, folders and links",
                        "", "BuildFailed");
     }
-    std::ofstream sum(SumOf(layer));
-    sum << extent.files << ' ' << extent.bytes << '\n';
-    sum.close();
-    if (!sum) return base::SystemError("cannot write " + SumOf(layer), Code::kInternal);
-    RETURN_IF_ERROR(Name(folder, layer));
-    if (IsSameFolder(opened, layer)) return base::Ok();
-    RETURN_IF_ERROR(MoveAway(layer));
-    return replaced();
+    // What has the name of a layer is taken for whole from then on, so it lies on the disk before,
+    // and its name does before a revision refers to it.
+    RETURN_IF_ERROR(WriteSum(layer, extent));
+    RETURN_IF_ERROR(options_.sync(folder));
+    RETURN_IF_ERROR(Swap(opened, folder, layer, old));
+    return options_.sync(fs::path(layer).parent_path());
+  }
+
+  // Code of users may have run there: a link in place of the folder would show any folder of the
+  // host to the function.
+  static base::Status Replaced() {
+    return base::Err(Code::kFailedPrecondition,
+                     "the build put something else in place of the folder that it installs to", "",
+                     "BuildFailed");
+  }
+
+  // Puts `folder`, which was opened as `opened`, in the place of `layer`; what was there becomes
+  // `old`, or stays where it was.
+  base::Status Swap(const base::Fd& opened, const std::string& folder, const std::string& layer,
+                    const std::string& old) {
+    const bool replaces = rename(layer.c_str(), old.c_str()) == 0;
+    if (!replaces && errno != ENOENT)
+      return base::SystemError("cannot replace " + layer, Code::kInternal);
+    base::Status named = base::Ok();
+    if (rename(folder.c_str(), layer.c_str()) != 0) {
+      named = base::SystemError("cannot make " + layer, Code::kInternal);
+    } else if (!IsSameFolder(opened, layer)) {
+      named = Replaced();
+      RETURN_IF_ERROR(TakeAway(layer));
+    }
+    if (!replaces) return named;
+    if (!named) {
+      if (rename(old.c_str(), layer.c_str()) != 0)
+        return base::SystemError("cannot put back " + layer, Code::kInternal);
+      return named;
+    }
+    log_.Warn("a layer was not as it was made, and is made again", {{"path", layer}});
+    if (!IsFolder(old)) Discard(old);
+    return base::Ok();
+  }
+
+  // Where the folder of `layer` is kept while replicas may have it mounted: until nothing needs
+  // that layer any more, or the next start.
+  base::Result<std::string> NameForOld(const std::string& layer) const {
+    for (int i = 0; i < kMaxOld; ++i) {
+      const std::string name = fmt::format("{}/tmp/{}.{}", options_.dir, FlatName(layer), i);
+      struct stat ignored {};
+      if (lstat(name.c_str(), &ignored) != 0 && errno == ENOENT) return name;
+    }
+    return base::Err(
+        Code::kResourceExhausted,
+        fmt::format("{} had to be made again {} times since the server started, and replicas may "
+                    "use what it was; look after the disk, then restart the server",
+                    layer, kMaxOld));
+  }
+
+  // The layer that NameForOld named `path` for; no layer's name for other paths.
+  std::string LayerOfOld(const std::string& path) const {
+    const std::string name = fs::path(path).stem().string();
+    const size_t dash = name.find('-');
+    if (dash == std::string::npos) return "";
+    return fmt::format("{}/{}/{}", options_.dir, name.substr(0, dash), name.substr(dash + 1));
+  }
+
+  static std::string FlatName(const std::string& layer) {
+    const fs::path path(layer);
+    return path.parent_path().filename().string() + "-" + path.filename().string();
   }
 
   // How many files and bytes a layer had when it was made.
   std::string SumOf(const std::string& layer) const {
-    const fs::path path(layer);
-    return fmt::format("{}/sums/{}-{}", options_.dir, path.parent_path().filename().string(),
-                       path.filename().string());
+    return options_.dir + "/sums/" + FlatName(layer);
+  }
+
+  base::Status WriteSum(const std::string& layer, const Extent& extent) const {
+    std::ofstream sum(SumOf(layer));
+    sum << extent.files << ' ' << extent.bytes << '\n';
+    sum.close();
+    if (!sum) return base::SystemError("cannot write " + SumOf(layer), Code::kInternal);
+    return base::Ok();
+  }
+
+  // Nothing where it was lost.
+  base::Result<std::optional<Extent>> ReadSum(const std::string& layer) const {
+    const std::string path = SumOf(layer);
+    const base::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file && errno == ENOENT) return std::nullopt;
+    char text[64];
+    const ssize_t size = file ? read(file.get(), text, sizeof text) : -1;
+    if (size < 0) return base::SystemError("cannot read " + path, Code::kUnavailable);
+    Extent extent;
+    std::istringstream numbers(std::string(text, static_cast<size_t>(size)));
+    if (!(numbers >> extent.files >> extent.bytes)) return std::nullopt;
+    return extent;
   }
 
   // A disk may lose what was on it. More than was made is no harm: without a sandbox, Python adds
@@ -203,29 +283,39 @@ class ProcessBuilder final : public Builder {
       if (errno == ENOENT) return false;
       return base::SystemError("cannot look at " + layer, Code::kUnavailable);
     }
-    const std::string sum = SumOf(layer);
-    const base::Fd file(open(sum.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file && errno != ENOENT)
-      return base::SystemError("cannot read " + sum, Code::kUnavailable);
-    if (!S_ISDIR(there.st_mode) || !file) return false;
-    char text[64];
-    const ssize_t size = read(file.get(), text, sizeof text);
-    if (size < 0) return base::SystemError("cannot read " + sum, Code::kUnavailable);
-    uint64_t files = 0, bytes = 0;
-    if (!(std::istringstream(std::string(text, static_cast<size_t>(size))) >> files >> bytes))
-      return false;
+    if (!S_ISDIR(there.st_mode)) return false;
     if (!count) return true;
+    ASSIGN_OR_RETURN(const auto made, ReadSum(layer));
+    if (!made && !IsCode(layer)) return false;
+    if (!made) {
+      ASSIGN_OR_RETURN(const bool own, HasItsContent(layer));
+      if (!own) return false;
+    }
     ASSIGN_OR_RETURN(const auto found, Measure(layer));
-    return found.files >= files && found.bytes >= bytes;
+    if (made) return found.files >= made->files && found.bytes >= made->bytes;
+    RETURN_IF_ERROR(WriteSum(layer, found));
+    return true;
   }
 
-  // What has the name of a layer is taken for whole from then on, so it lies on the disk before,
-  // and its name does before a revision refers to it.
-  base::Status Name(const std::string& made, const std::string& layer) {
-    RETURN_IF_ERROR(options_.sync(made));
-    if (rename(made.c_str(), layer.c_str()) != 0)
-      return base::SystemError("cannot make " + layer, Code::kInternal);
-    return options_.sync(fs::path(layer).parent_path());
+  static bool IsCode(const std::string& layer) {
+    return fs::path(layer).parent_path().filename() == kCode;
+  }
+
+  // Whether what lies in a code layer is what its name stands for.
+  static base::Result<bool> HasItsContent(const std::string& layer) {
+    const auto tree = source::ReadDirectory(layer);
+    if (tree) {
+      return source::TreeHash(*tree) ==
+             std::string(base::kContentHashPrefix) + fs::path(layer).filename().string();
+    }
+    const Code code = tree.error().code;
+    if (code == Code::kInvalidArgument || code == Code::kTooLarge) return false;
+    return base::Err(tree.error());
+  }
+
+  static bool HasOther(const std::string& code_dir) {
+    const auto own = HasItsContent(code_dir);
+    return own && !*own;
   }
 
   base::Status RemoveLayer(const std::string& path) {
@@ -235,15 +325,6 @@ class ProcessBuilder final : public Builder {
     RETURN_IF_ERROR(TakeAway(path));
     log_.Info("layer removed", {{"path", path}});
     return base::Ok();
-  }
-
-  // What lies where a whole layer should, if anything does.
-  base::Status MoveAway(const std::string& layer) {
-    struct stat ignored {};
-    if (lstat(layer.c_str(), &ignored) != 0 && errno == ENOENT) return base::Ok();
-    log_.Warn("a layer is not as it was made; it is removed and made again where it is needed",
-              {{"path", layer}});
-    return TakeAway(layer);
   }
 
   base::Status TakeAway(const std::string& layer) {
@@ -311,12 +392,6 @@ class ProcessBuilder final : public Builder {
                      source::InlineTree(request.runtime, request.entrypoint, request.inline_code));
     RETURN_IF_ERROR(source::Unpack(tree, dir));
     return tree;
-  }
-
-  // Content that can be read and is not that of `hash`.
-  static bool HasOther(const std::string& code_dir, const std::string& hash) {
-    const auto tree = source::ReadDirectory(code_dir);
-    return tree && source::TreeHash(*tree) != hash;
   }
 
   static base::Status CheckEntrypoint(const BuildRequest& request, const std::string& code_dir) {

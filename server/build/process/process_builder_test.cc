@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include "client/transport/testing/http_imposter.h"
 #include "server/build/process/installer.h"
 #include "server/build/process/run_logged.h"
+#include "server/build/process/written_tree.h"
 
 namespace sless::build {
 namespace {
@@ -308,7 +310,6 @@ TEST_F(ProcessBuilderTest, WhatMayBeAFileOfTheSourceIsKeyedByTheSource) {
            Row{R"({"dependencies":{"a":"git+file:///var/task"}})", false},
            Row{R"({"dependencies":{"a":"workspace:*"}})", false},
            Row{R"({"dependencies":{"a":"1"},"overrides":{"b":{"c":"file:x"}}})", false},
-           Row{R"({"dependencies":{"a":"1"},"workspaces":["b"]})", false},
        }) {
     Write("package.json", row.text);
     EXPECT_EQ(shared("nodejs20"), row.shared) << row.text;
@@ -322,7 +323,6 @@ TEST_F(ProcessBuilderTest, WhatMayBeAFileOfTheSourceIsKeyedByTheSource) {
            Row{R"({"packages":{"node_modules/ms":{"resolved":"ms","link":true}}})", false},
            Row{R"({"packages":{"ms":{"version":"1"}}})", false},
            Row{R"({"dependencies":{"ms":{"version":"file:ms.tgz"}}})", false},
-           Row{"not JSON", false},
        }) {
     Write("package-lock.json", row.text);
     EXPECT_EQ(shared("nodejs20"), row.shared) << row.text;
@@ -366,6 +366,39 @@ TEST_F(ProcessBuilderTest, ABrokenManifestNamesItself) {
   Write("package.json", R"({"dependencies":{"near":"file:../near"}})");
   EXPECT_THAT(Build(Zip("nodejs20")),
               IsError(Code::kFailedPrecondition, HasSubstr("\"near\" is a local path")));
+  for (const std::string field : {"dependencies", "optionalDependencies", "peerDependencies"}) {
+    Write("package.json", "{\"" + field + "\":[\"ms\"]}");
+    const auto listed = Build(Zip("nodejs20"));
+    ASSERT_THAT(listed, IsError(Code::kFailedPrecondition, HasSubstr(field + ": want an object")));
+    EXPECT_EQ(listed.error().source.file, "package.json");
+  }
+  Write("package.json", R"({"dependencies":[],"peerDependencies":null,"workspaces":[]})");
+  EXPECT_THAT(Build(Zip("nodejs20")), IsOk()) << "asks for nothing";
+  Write("package.json", R"({"dependencies":{"ms":"2.1.3"}})");
+  for (const char* name : {"package-lock.json", "npm-shrinkwrap.json"}) {
+    Write(name, "{\n  <<<<<<< ours\n");
+    const auto unlocked = Build(Zip("nodejs20"));
+    ASSERT_THAT(unlocked, IsError(Code::kFailedPrecondition, HasSubstr(name)));
+    EXPECT_EQ(unlocked.error().source.file, name);
+    EXPECT_EQ(unlocked.error().source.line, 2);
+  }
+}
+
+TEST_F(ProcessBuilderTest, WorkspacesAreRefused) {
+  Write("handler.js", "exports.handle = () => 1;\n");
+  Write("ws/w1/package.json", R"({"name":"w1"})");
+  for (const char* text : {R"({"workspaces":["ws/*"]})", R"({"workspaces":{"packages":["ws/*"]}})",
+                           R"({"dependencies":{"ms":"2.1.3"},"workspaces":["ws/*"]})"}) {
+    Write("package.json", text);
+    const auto built = Build(Zip("nodejs20"));
+    ASSERT_THAT(built, IsError(Code::kFailedPrecondition,
+                               AllOf(HasSubstr("workspaces"), HasSubstr("relative paths"))))
+        << text;
+    EXPECT_EQ(built.error().reason, "BuildFailed");
+    EXPECT_EQ(built.error().source.file, "package.json");
+  }
+  Write("node_modules/w1/index.js", "");
+  EXPECT_THAT(Build(Zip("nodejs20")), IsOk()) << "brings its own";
 }
 
 TEST_F(ProcessBuilderTest, AnImpossibleRequirementNamesItsLine) {
@@ -433,7 +466,6 @@ TEST_F(ProcessBuilderTest, ADamagedLayerIsMadeAgain) {
     EXPECT_EQ(fs::file_size(handler), size);
     EXPECT_TRUE(fs::exists(first->code_dir + "/more/data.txt"));
     EXPECT_TRUE(Build(request)->code_cached);
-    EXPECT_EQ(TempFolders(), 0u);
   };
   fs::resize_file(handler, 0);
   mended();
@@ -451,6 +483,115 @@ TEST_F(ProcessBuilderTest, ADamagedLayerIsMadeAgain) {
   mended();
   Open();
   EXPECT_TRUE(fs::exists(first->code_dir)) << "a whole one stays";
+}
+
+// A replica has the folder itself mounted, whatever its name is later.
+TEST_F(ProcessBuilderTest, ALayerMadeAgainLeavesReplicasTheirFiles) {
+  Write("handler.py", "def handle(event): return event\n");
+  Write("lazy.py", "here = True\n");
+  Write("data.txt", "data");
+  const BuildRequest request = Zip("python3.11");
+  const auto first = Build(request);
+  ASSERT_THAT(first, IsOk());
+  const std::string layer = first->code_dir;
+  std::vector<base::Fd> replicas;
+  const auto damage = [&] {
+    auto folder = OpenFolder(layer);
+    ASSERT_THAT(folder, IsOk());
+    replicas.push_back(std::move(*folder));
+    fs::resize_file(layer + "/data.txt", 0);
+  };
+  const auto sees_all = [](const base::Fd& replica) {
+    return faccessat(replica.get(), "lazy.py", R_OK, 0) == 0;
+  };
+  for (size_t i = 1; i <= 8; ++i) {
+    damage();
+    ASSERT_THAT(Build(request), IsOk());
+    EXPECT_FALSE(IsSameFolder(replicas.back(), layer));
+    EXPECT_EQ(fs::file_size(layer + "/data.txt"), 4u);
+    for (const auto& replica : replicas) EXPECT_TRUE(sees_all(replica));
+    EXPECT_EQ(TempFolders(), i);
+  }
+  damage();
+  EXPECT_THAT(Build(request), IsError(Code::kResourceExhausted, HasSubstr("made again 8 times")))
+      << "the disk is not filled";
+  EXPECT_TRUE(sees_all(replicas.back()));
+
+  const auto hours_ago = fs::file_time_type::clock::now() - std::chrono::hours(2);
+  for (const auto& old : fs::directory_iterator(root_ + "/layers/tmp"))
+    fs::last_write_time(old.path(), hours_ago);
+  EXPECT_THAT(builder_->Collect({layer}), IsOk());
+  for (const auto& replica : replicas) EXPECT_TRUE(sees_all(replica));
+  EXPECT_THAT(builder_->Collect({root_ + "/layers/deps/other"}), IsOk());
+  EXPECT_EQ(TempFolders(), 0u) << "no replica of that layer lives";
+  ASSERT_THAT(Build(request), IsOk());
+  EXPECT_EQ(TempFolders(), 1u);
+  Open();
+  EXPECT_EQ(TempFolders(), 0u) << "none lives at the start";
+}
+
+TEST_F(ProcessBuilderTest, ALayerThatCannotBeMadeAgainStays) {
+  bool replace = false;
+  sync_ = [&](const std::string& path) -> base::Status {
+    if (!replace) return base::Ok();
+    fs::rename(path, path + "-elsewhere");
+    fs::create_directory_symlink("/etc", path);
+    return base::Ok();
+  };
+  Open();
+  Write("handler.py", "def handle(event): return event\n");
+  Write("data.txt", "data");
+  const BuildRequest request = Zip("python3.11");
+  const auto first = Build(request);
+  ASSERT_THAT(first, IsOk());
+  const auto replica = OpenFolder(first->code_dir);
+  ASSERT_THAT(replica, IsOk());
+  fs::resize_file(first->code_dir + "/data.txt", 0);
+  const auto stays = [&] {
+    EXPECT_TRUE(IsSameFolder(*replica, first->code_dir));
+    EXPECT_TRUE(fs::exists(first->code_dir + "/handler.py"));
+    EXPECT_EQ(TempFolders(), 0u);
+  };
+  fs::rename(request.archive_path, root_ + "/away.zip");
+  EXPECT_FALSE(Build(request));
+  stays();
+  fs::rename(root_ + "/away.zip", request.archive_path);
+  replace = true;
+  EXPECT_THAT(Build(request), IsError(Code::kFailedPrecondition, HasSubstr("in place of")));
+  stays();
+  replace = false;
+  const auto again = Build(request);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_FALSE(again->code_cached);
+  EXPECT_EQ(fs::file_size(first->code_dir + "/data.txt"), 4u);
+}
+
+TEST_F(ProcessBuilderTest, WithoutItsSumCodeGoesByItsContent) {
+  Write("handler.py", "def handle(event): return event\n");
+  const BuildRequest request = Zip("python3.11");
+  const auto first = Build(request);
+  ASSERT_THAT(first, IsOk());
+  const auto replica = OpenFolder(first->code_dir);
+  ASSERT_THAT(replica, IsOk());
+  const std::string sum = root_ + "/layers/sums/code-" + request.source_hash.substr(7);
+  const std::string was = ReadAll(sum);
+  for (const bool restart : {false, true}) {
+    for (const bool lost : {false, true}) {
+      lost ? (void)fs::remove(sum) : fs::resize_file(sum, 0);
+      if (restart) Open();
+      const auto again = Build(request);
+      ASSERT_THAT(again, IsOk());
+      EXPECT_TRUE(again->code_cached);
+      EXPECT_TRUE(IsSameFolder(*replica, first->code_dir));
+      EXPECT_EQ(ReadAll(sum), was);
+    }
+  }
+  fs::remove(sum);
+  std::ofstream(first->code_dir + "/handler.py") << "def handle(event): return 0....\n";
+  const auto again = Build(request);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_FALSE(again->code_cached);
+  EXPECT_FALSE(IsSameFolder(*replica, first->code_dir));
 }
 
 TEST_F(ProcessBuilderTest, LinksAmongTheLayersAreNone) {
@@ -523,6 +664,35 @@ TEST_F(HostilePackage, InstallsLikeAnyOther) {
   ASSERT_THAT(built, IsOk()) << testing::PrintToString(lines_);
   EXPECT_TRUE(fs::exists(built->deps_dir + "/evil/__init__.py"));
   EXPECT_TRUE(Build(Package("pass"))->deps_cached);
+}
+
+TEST_F(HostilePackage, ADamagedInstallationStaysUntilTheNextIsMade) {
+  const BuildRequest request = Package("pass");
+  const auto first = Build(request);
+  ASSERT_THAT(first, IsOk()) << testing::PrintToString(lines_);
+  const std::string layer = first->deps_dir;
+  const auto replica = OpenFolder(layer);
+  ASSERT_THAT(replica, IsOk());
+  const auto lazy = [&] { return faccessat(replica->get(), "evil/__init__.py", R_OK, 0) == 0; };
+
+  // Nothing tells whether it lacks anything, so it serves on until it is needed for a build.
+  const std::string sum = root_ + "/layers/sums/deps-" + fs::path(layer).filename().string();
+  fs::remove(sum);
+  Open();
+  EXPECT_TRUE(IsSameFolder(*replica, layer));
+  EXPECT_THAT(Build(request, milliseconds(1)), IsError(Code::kDeadlineExceeded, testing::_));
+  EXPECT_TRUE(IsSameFolder(*replica, layer));
+  EXPECT_TRUE(lazy());
+  EXPECT_EQ(TempFolders(), 0u);
+
+  fs::remove(layer + "/evil-1.0.dist-info/METADATA");
+  const auto again = Build(request);
+  ASSERT_THAT(again, IsOk()) << testing::PrintToString(lines_);
+  EXPECT_FALSE(again->deps_cached);
+  EXPECT_FALSE(IsSameFolder(*replica, layer));
+  EXPECT_TRUE(fs::exists(layer + "/evil-1.0.dist-info/METADATA"));
+  EXPECT_TRUE(lazy());
+  EXPECT_TRUE(Build(request)->deps_cached);
 }
 
 TEST_F(HostilePackage, CannotPutALinkInPlaceOfTheLayer) {
@@ -674,12 +844,13 @@ class RegistryOfTheServer : public ProcessBuilderTest {
           .headers = {{"Content-Type", "application/json"}}}});
     registry_.On("GET", "/only.tgz", {{.body = ReadAll(root_ + "/only.tgz")}});
   }
-  void BuildsFromIt(const std::string& runtime, const std::string& file) {
+  void BuildsFromIt(const std::string& runtime, const std::string& file,
+                    const std::string& field = "dependencies") {
     Open();
     if (runtime == "nodejs20") {
       ServeTarball();
       Write("handler.js", "exports.handle = () => 1;\n");
-      Write("package.json", R"({"dependencies":{"only-here":"1.0.0"}})");
+      Write("package.json", "{\"" + field + "\":{\"only-here\":\"1.0.0\"}}");
     } else {
       ServeWheel();
       Write("handler.py", "def handle(event): return event\n");
@@ -855,6 +1026,11 @@ TEST_F(RegistryOfTheServer, ByAnNpmrcThatTheEnvironmentNames) {
 TEST_F(RegistryOfTheServer, ByTheEnvironmentOfNpm) {
   environment_["npm_config_registry"] = registry_.Url();
   BuildsFromIt("nodejs20", kPackage);
+}
+
+TEST_F(RegistryOfTheServer, PeersAloneAreInstalledToo) {
+  environment_["npm_config_registry"] = registry_.Url();
+  BuildsFromIt("nodejs20", kPackage, "peerDependencies");
 }
 
 base::SpawnOptions Shell(const std::string& script) {
