@@ -14,6 +14,11 @@ const Revision* Find(const std::vector<Revision>& revisions, int64_t number) {
 
 }  // namespace
 
+bool IsUnderway(FunctionStep step) {
+  return step == FunctionStep::kCreate || step == FunctionStep::kBuild ||
+         step == FunctionStep::kPrepare;
+}
+
 std::string RetryOf(const api::Function& function) {
   const auto it = function.metadata.annotations.find(std::string(api::kRetryAnnotation));
   return it == function.metadata.annotations.end() ? "" : it->second;

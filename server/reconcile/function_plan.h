@@ -20,6 +20,8 @@ enum class FunctionStep {
   kPrepare,  ///< bring revision `number` to readiness, then switch
   kFailed,   ///< revision `number` failed for this generation: nothing to do until the spec changes
 };
+/// Something new was asked for and has not failed.
+bool IsUnderway(FunctionStep step);
 struct FunctionDecision {
   FunctionStep step = FunctionStep::kCreate;
   int64_t number = 0;
