@@ -55,15 +55,14 @@ namespace {
 std::string_view Advice(Code code) {
   switch (code) {
     case Code::kAborted:
-      return "Somebody else changed it at the same time: run plan and apply again.";
+      return "Somebody else changed it at the same time: plan again to see what differs, then "
+             "apply.";
     case Code::kUnauthenticated:
       return "The server does not accept the provider's credentials: check them.";
     case Code::kPermissionDenied:
       return "These credentials may not do this.";
     case Code::kResourceExhausted:
       return "The server has no room for this now.";
-    case Code::kDeadlineExceeded:
-      return "It was not done in time. Raise the timeout if it only needs longer.";
     case Code::kCancelled:
       return "The operation was cancelled before its end.";
     case Code::kUnavailable:
@@ -77,6 +76,7 @@ std::string_view Advice(Code code) {
     case Code::kAlreadyExists:
     case Code::kFailedPrecondition:
     case Code::kTooLarge:
+    case Code::kDeadlineExceeded:  // which timeout there is to raise, if any, the message knows
       return "";
   }
   return "";

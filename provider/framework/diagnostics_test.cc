@@ -80,6 +80,9 @@ TEST(FromError, EveryCodeGivesText) {
               HasSubstr("check that it runs"));
   EXPECT_THAT(FromError(Error{Code::kInvalidArgument, "bad", "", "", {}}, "x").detail,
               Not(HasSubstr("\n")));
+  EXPECT_EQ(FromError(Error{Code::kDeadlineExceeded, "timed out", "", "", {}}, "x").detail,
+            "timed out.")
+      << "which timeout could be raised is for the message to say";
 }
 
 }  // namespace

@@ -186,7 +186,7 @@ const Case kCases[] = {
     {"MemoryHigh", kF, Function(R"("memory_mb":40000)"), "memory_mb", "between 32 and 32768"},
     {"MemoryFraction", kF, Function(R"("memory_mb":256.5)"), "memory_mb", "256.5"},
     {"MemoryHuge", kF, Function(R"("memory_mb":18446744073709551616)"), "memory_mb",
-     "fits into 64 bits"},
+     "between 32 and 32768"},
     {"TimeoutZero", kF, Function(R"("timeout_sec":0)"), "timeout_sec", "between 1 and 3600"},
     {"TimeoutNegative", kF, Function(R"("timeout_sec":-1)"), "timeout_sec", "got: -1"},
     {"ConcurrencyZero", kF, Function(R"("concurrency":0)"), "concurrency", "between 1 and 1000"},

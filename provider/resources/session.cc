@@ -85,6 +85,12 @@ bool Session::Check(std::stop_token stop, framework::Diagnostics& diagnostics) {
     error.message += fmt::format(
         "\n\nThe server at {} does not take the token: check the provider's token (SLESS_TOKEN).",
         settings_.endpoint);
+  } else if (!hinted && error.code == base::Code::kDeadlineExceeded) {
+    error.message += fmt::format(
+        "\n\nThe server at {} did not answer within {} s. Check that the endpoint is the right one "
+        "(attribute endpoint or SLESS_ENDPOINT), that slessd runs there and neither stands still "
+        "nor is overloaded, and that no firewall or proxy drops the connection.",
+        settings_.endpoint, kInfoDeadline.count());
   } else if (!hinted) {
     error.message += fmt::format(
         "\n\nThe endpoint is {}: check that it is the right one (attribute endpoint or "

@@ -22,12 +22,14 @@ class Validation {
  private:
   void One(const Attribute& attribute, const cty::Value& value, const cty::Path& path) {
     if (!Allowed(attribute.options, value, path)) return;
-    if (attribute.type.whole_number) WholeNumber(attribute, value, path);
+    const size_t before = out_.size();
     for (const auto& validator : attribute.options.validators) {
       if (!value.IsKnown() && !validator.sees_null_and_unknown) continue;
       const ValidateContext context{path, value, root_, attribute.options.sensitive};
       Guard("A validator", out_, [&] { validator.check(context, out_); });
     }
+    // What is out of range has been said to be so, and between what bounds it may be.
+    if (attribute.type.whole_number && out_.size() == before) WholeNumber(attribute, value, path);
     if (attribute.type.nesting)
       Elements(*attribute.type.nesting, attribute.type.attributes, {}, value, path);
   }

@@ -77,6 +77,8 @@ TEST(ValidateResource, OneAttributeAtATime) {
        "error: one.made: Invalid Configuration for Read-Only"},
       {"NestedRange", "one", In(Int(0)),
        "error: one.port: Invalid Attribute Value: Attribute one.port must be between"},
+      {"NestedHuge", "one", In(Value::Number(*cty::Number::Parse("1e30"))),
+       "error: one.port: Invalid Attribute Value: Attribute one.port must be between"},
       {"NestedUnknown", "one", Value::Unknown(), ""},
       {"ListElement", "many", Value::List({In(Int(1)), In(Int(0))}),
        "error: many[1].port: Invalid"},
@@ -106,6 +108,7 @@ TEST(ValidateResource, OneAttributeAtATime) {
       EXPECT_EQ(found, "");
     } else {
       EXPECT_THAT(found, HasSubstr(c.expected));
+      EXPECT_EQ(found.find("error:"), found.rfind("error:")) << found << ": one value, one error";
     }
   }
   const Value config = engine::EmptyObject(entry->schema)
