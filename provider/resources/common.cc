@@ -213,13 +213,46 @@ bool IsStillOurs(const std::string& what, const api::Metadata& written, const ap
                  framework::Diagnostics& diagnostics) {
   const auto ours = OwnerIn(written);
   if (!ours || OwnerIn(now) == ours) return true;
-  diagnostics.AddError(
-      cty::Path("name"), "Created twice",
-      fmt::format("The {} was taken over by another create while this one ran. One name can have "
-                  "one object only: look for a second resource with this name, in this "
-                  "configuration or in another one that is applied now.",
-                  what));
+  diagnostics.AddError(cty::Path("name"), "Created twice", TakenOverError(what).message);
   return false;
+}
+
+bool IsTakenOver(const api::Metadata& written, const api::Metadata& now) {
+  const auto ours = OwnerIn(written);
+  const auto theirs = OwnerIn(now);
+  return ours && theirs && *ours != *theirs;
+}
+
+base::Error GoneError(const std::string& what) {
+  return {base::Code::kNotFound,
+          fmt::format("The {} is gone: somebody deleted it while this apply waited for it. Plan "
+                      "and apply again.",
+                      what),
+          "",
+          "",
+          {}};
+}
+
+base::Error TakenOverError(const std::string& what) {
+  return {base::Code::kFailedPrecondition,
+          fmt::format("The {} was taken over by another create while this one ran. One name can "
+                      "have one object only: look for a second resource with this name, in this "
+                      "configuration or in another one that is applied now.",
+                      what),
+          "",
+          "",
+          {}};
+}
+
+base::Error ChangedError(const std::string& what, const std::string& written,
+                         const std::string& now) {
+  return {base::Code::kAborted,
+          fmt::format("The {} changed while this apply waited for it: this apply wrote {}, now "
+                      "there is {}. So it is not known whether what this apply wrote works.",
+                      what, written, now),
+          "",
+          "",
+          {}};
 }
 
 bool IsOwned(const std::string& owner, const api::Metadata& metadata, const std::string& what,

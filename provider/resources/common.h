@@ -4,7 +4,9 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 
+#include "client/api/job.h"
 #include "client/api/object.h"
 #include "provider/framework/resource.h"
 #include "provider/resources/session.h"
@@ -64,6 +66,11 @@ base::Error FailureError(const std::optional<api::Failure>& failure, std::string
 /// Waits a moment; false where the call was stopped or its deadline passed meanwhile.
 bool Pause(std::chrono::milliseconds time, const rest::Call& call, const base::Clock& clock);
 
+/// What to do about a function that is missing: ends a message.
+inline constexpr std::string_view kNameTheFunction =
+    "\n\nIf the function is made by this configuration, write function = "
+    "sless_function.<label>.name, so that Terraform makes it first";
+
 /// Reads, changes (`edit` is given the object) and replaces an object, again where somebody else
 /// wrote in between. Drops the mark of an interrupted create.
 template <class T, class Edit>
@@ -101,6 +108,78 @@ void AddNotDeleted(const std::string& what, framework::Diagnostics& diagnostics)
 /// not end green.
 bool IsStillOurs(const std::string& what, const api::Metadata& written, const api::Metadata& now,
                  framework::Diagnostics& diagnostics);
+
+/// True where the object that was `written` bears the mark of another create now. An object whose
+/// marks somebody wiped out is not taken over.
+bool IsTakenOver(const api::Metadata& written, const api::Metadata& now);
+// The errors of Overtaken; a version is what VersionOf says.
+base::Error GoneError(const std::string& what);
+base::Error TakenOverError(const std::string& what);
+base::Error ChangedError(const std::string& what, const std::string& written,
+                         const std::string& now);
+/// "generation 3", of a job with its run_id.
+template <class T>
+std::string VersionOf(const T& object) {
+  auto text = "generation " + std::to_string(object.metadata.generation);
+  if constexpr (std::is_same_v<T, api::Job>)
+    text += " with run_id " + std::to_string(object.spec.run_id);
+  return text;
+}
+
+/// Says why `now` (nothing: it is gone) is not what this apply has `written`; nothing where it is.
+/// Drops `now` where it is somebody else's object: deleted and made anew, or taken over by another
+/// create.
+template <class T>
+std::optional<base::Error> Overtaken(std::string_view kind, const T& written,
+                                     std::optional<T>& now) {
+  const auto what = Describe(kind, {written.metadata.ns, written.metadata.name});
+  if (!now || now->metadata.uid != written.metadata.uid) {
+    now.reset();
+    return GoneError(what);
+  }
+  if (now->spec == written.spec) return std::nullopt;
+  if (IsTakenOver(written.metadata, now->metadata)) {
+    now.reset();
+    return TakenOverError(what);
+  }
+  return ChangedError(what, VersionOf(written), VersionOf(*now));
+}
+
+/// Tells better why a step after the write failed: the object may not be what was `written` any
+/// more. `now` becomes the newest that the server tells in a moment, else it stays.
+template <class T>
+base::Error Explain(base::Error error, Objects<T>& objects, std::string_view kind, const T& written,
+                    const framework::Context& context, std::optional<T>& now) {
+  const rest::Call brief{context.DeadlineIn(std::chrono::seconds(2)), context.stop};
+  auto newest = objects.Get({written.metadata.ns, written.metadata.name}, brief);
+  if (newest) {
+    now = std::move(*newest);
+  } else if (newest.error().code == base::Code::kNotFound) {
+    now.reset();
+  } else {
+    return error;
+  }
+  return Overtaken(kind, written, now).value_or(std::move(error));
+}
+
+/// Waits until the server is done with what was `written` (its own answer to the write). Errors are
+/// WaitReady's, and:
+///         kNotFound   somebody deleted the object meanwhile;
+///         kAborted    somebody changed its spec meanwhile: its end tells nothing of `written`.
+/// `now` becomes the newest that the server told, for the state, also beside an error; nothing: no
+/// object of this resource is there.
+template <class T>
+base::Status AwaitWritten(Objects<T>& objects, std::string_view kind, const T& written,
+                          const rest::Call& call, const framework::Context& context,
+                          std::optional<T>& now) {
+  now = written;
+  auto seen = objects.WaitReady({written.metadata.ns, written.metadata.name},
+                                written.metadata.generation, call);
+  if (!seen) return base::Err(Explain(seen.error(), objects, kind, written, context, now));
+  now = std::move(*seen);
+  if (auto error = Overtaken(kind, written, now)) return base::Err(std::move(*error));
+  return base::Ok();
+}
 
 /// Takes the mark of an unfinished create away from `written`, which was waited for. Where another
 /// create took it over or a delete took it away meanwhile there is an error and no state: nothing
@@ -152,7 +231,12 @@ base::Status Remove(Objects<T>& objects, std::string_view kind, const rest::Name
       return base::Ok();
     }
     const auto asked = objects.Delete(*there, call);
-    if (asked) return objects.WaitGone(*there, call);
+    if (asked) {
+      auto gone = objects.WaitGone(*there, call);
+      if (!gone && gone.error().code == base::Code::kDeadlineExceeded)
+        gone.error().message += "\n\nThe server goes on with it; the next apply waits for it again";
+      return gone;
+    }
     if (asked.error().code == base::Code::kNotFound) return base::Ok();
     // Its status may have been written meanwhile, or a create took it over: look again.
     if (asked.error().code != base::Code::kAborted || attempt == 100) return asked;

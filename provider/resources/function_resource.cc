@@ -17,6 +17,16 @@ namespace {
 
 constexpr std::string_view kKind = "function";
 
+constexpr seconds kDeleteTimeout{120};
+
+// What can be raised where the time ran out.
+std::string TimeoutAdvice(std::chrono::nanoseconds timeout, std::string_view default_text) {
+  return fmt::format(
+      "The timeouts block of the resource sets how long to wait (here {} s at most, by default "
+      "{}).",
+      std::chrono::duration_cast<seconds>(timeout).count(), default_text);
+}
+
 // One create or update: what is wanted, where it goes, how long it may take.
 struct Change {
   const framework::ChangeRequest& request;
@@ -24,28 +34,35 @@ struct Change {
   Backend& backend;
   api::FunctionSpec spec;
   rest::Name name;
+  std::chrono::nanoseconds timeout;
   rest::Call call;
 
-  std::string Action(std::string_view verb) const {
-    return fmt::format("{} {}", verb, Describe(kKind, name));
+  std::string Advice() const {
+    return TimeoutAdvice(timeout, "build_timeout_sec + 60 s and at least 120 s");
   }
   void Fail(const base::Error& error, std::string_view verb) {
-    AddError(response.diagnostics, error, Action(verb), FunctionFields(spec.source));
+    AddError(response.diagnostics, error, fmt::format("{} {}", verb, Describe(kKind, name)),
+             FunctionFields(spec.source));
+  }
+  // Of a call that may have taken all the time that there was.
+  void FailCall(base::Error error, std::string_view verb) {
+    if (error.code == base::Code::kDeadlineExceeded && call.deadline.Passed(request.context.clock))
+      error.message += "\n\n" + Advice();
+    Fail(error, verb);
   }
 };
 
-seconds DefaultTimeout(const Value& plan) {
-  return std::max(seconds(IntAt(plan, "build_timeout_sec") + 60), seconds(120));
-}
-
 Change MakeChange(const framework::ChangeRequest& request, framework::StateResponse& response,
                   Backend& backend, std::string_view operation) {
-  const auto timeout = framework::TimeoutOf(request.plan, operation, DefaultTimeout(request.plan));
+  const auto fallback =
+      std::max(seconds(IntAt(request.plan, "build_timeout_sec") + 60), seconds(120));
+  const auto timeout = framework::TimeoutOf(request.plan, operation, fallback);
   return {request,
           response,
           backend,
           FunctionSpecOf(request.plan),
           NameOf(request.plan),
+          timeout,
           rest::Call{request.context.DeadlineIn(timeout), request.context.stop}};
 }
 
@@ -69,68 +86,56 @@ bool SendCode(Change& change) {
   if (!sent) {
     auto error = sent.error();
     if (error.field.empty()) error.field = "/spec/source";
-    change.Fail(error, "upload the code of");
+    change.FailCall(error, "upload the code of");
   }
   return sent.has_value();
 }
 
-// Keeps what the server has in state, beside the error.
-void KeepState(Change& change, const api::Function& function) {
-  change.response.state = FunctionStateOf(function, change.request.plan);
+// Keeps what the server has in state; nothing: it has nothing of this resource.
+void KeepState(Change& change, const std::optional<api::Function>& function) {
+  change.response.state =
+      function ? FunctionStateOf(*function, change.request.plan) : Value::Null();
 }
 
-// The state after an error that left us without an answer: the newest the server tells in a moment,
-// else what was seen last.
-void KeepNewestState(Change& change, const api::Function& last_seen) {
-  const rest::Call brief{change.request.context.DeadlineIn(seconds(2)),
-                         change.request.context.stop};
-  const auto now = change.backend.Functions().Get(change.name, brief);
-  KeepState(change, now ? *now : last_seen);
-}
-
-void FailWait(Change& change, const base::Error& error, std::string_view verb,
-              const api::Function& last_seen) {
-  auto told = error;
+void FailWait(Change& change, base::Error error, std::string_view verb) {
   if (error.code == base::Code::kDeadlineExceeded) {
-    told.message += fmt::format(
-        "\n\nThe server goes on with it; {}. The timeouts block of the resource sets how long to "
-        "wait (here {} s at most, by default build_timeout_sec + 60 s and at least 120 s).",
+    error.message += fmt::format(
+        "\n\nThe server goes on with it; {}. {}",
         verb == "create"
             ? "the next apply makes the function anew, or waits for this one where `terraform "
               "untaint` was called before"
             : "the next apply waits for it again",
-        std::chrono::duration_cast<seconds>(
-            framework::TimeoutOf(change.request.plan, verb == "create" ? "create" : "update",
-                                 DefaultTimeout(change.request.plan)))
-            .count());
+        change.Advice());
   } else if (error.code == base::Code::kCancelled) {
-    told.message +=
+    error.message +=
         "\n\nStopped on request. The server goes on with it; the next apply finishes what is left "
         "to do";
   }
-  change.Fail(told, verb);
-  KeepNewestState(change, last_seen);
+  change.Fail(error, verb);
 }
 
-// Waits until the wanted generation serves. False: it does not, and diagnostics and state say so.
-bool Await(Change& change, const api::Function& written, std::string_view verb,
-           api::Function& ready) {
-  auto seen =
-      change.backend.Functions().WaitReady(change.name, written.metadata.generation, change.call);
-  if (!seen) {
-    FailWait(change, seen.error(), verb, written);
+// Waits until what was written serves, and fills the state. False: it does not, and the diagnostics
+// say so.
+bool Await(Change& change, const api::Function& written, std::string_view verb) {
+  std::optional<api::Function> ready;
+  const auto done = AwaitWritten(change.backend.Functions(), kKind, written, change.call,
+                                 change.request.context, ready);
+  KeepState(change, ready);
+  if (!done) {
+    FailWait(change, done.error(), verb);
     return false;
   }
-  ready = std::move(*seen);
-  if (ready.status.phase == "Ready") return true;
+  if (ready->status.phase == "Ready") {
+    change.response.state = FillUnknown(change.request.plan, change.response.state);
+    return true;
+  }
   auto error =
-      FailureError(ready.status.failure,
+      FailureError(ready->status.failure,
                    fmt::format("The revision of {}", Describe(kKind, change.name)), "/spec/source");
-  if (ready.status.serving) {
-    error.message += fmt::format(". Revision {} serves on", ready.status.revision);
+  if (ready->status.serving) {
+    error.message += fmt::format(". Revision {} serves on", ready->status.revision);
   }
   change.Fail(error, verb);
-  KeepState(change, ready);
   return false;
 }
 
@@ -139,6 +144,20 @@ bool Await(Change& change, const api::Function& written, std::string_view verb,
 bool HasFailedAlready(const api::Function& function) {
   return function.status.phase == "Failed" &&
          function.status.observed_generation >= function.metadata.generation;
+}
+
+// Has what was written tried again where it had failed before. False, with an error: that could not
+// be asked for.
+bool RetryIfFailed(Change& change, const api::Function& written, std::string_view verb) {
+  if (!HasFailedAlready(written)) return true;
+  const auto asked = change.backend.RetryFunction(change.name, change.call);
+  if (asked) return true;
+  std::optional<api::Function> now = written;
+  const auto error = Explain(asked.error(), change.backend.Functions(), kKind, written,
+                             change.request.context, now);
+  KeepState(change, now);
+  change.FailCall(error, verb);
+  return false;
 }
 
 }  // namespace
@@ -155,19 +174,14 @@ void FunctionResource::Create(const framework::ChangeRequest& request,
   wanted.metadata.name = change.name.name;
   wanted.spec = change.spec;
   KeepEmpty(request.plan, wanted.metadata);
-  auto written = backend->Functions().Create(wanted, change.call);
-  // Taken over from an interrupted create, which had failed: try again.
-  if (written && HasFailedAlready(*written))
-    written = backend->RetryFunction(change.name, change.call);
+  const auto written = backend->Functions().Create(wanted, change.call);
   if (!written) {
-    change.Fail(written.error(), "create");
+    change.FailCall(written.error(), "create");
     return;
   }
   KeepOwner(response.private_data, written->metadata);
-  KeepState(change, *written);
-  api::Function ready;
-  if (!Await(change, *written, "create", ready)) return;
-  response.state = FillUnknown(request.plan, FunctionStateOf(ready, request.plan));
+  // It may have been taken over from an interrupted create, which had failed.
+  if (!RetryIfFailed(change, *written, "create") || !Await(change, *written, "create")) return;
   EndCreate(backend->Functions(), kKind, *written, change.call, response);
 }
 
@@ -205,16 +219,12 @@ void FunctionResource::Update(const framework::ChangeRequest& request,
     function.spec = change.spec;
     KeepEmpty(request.plan, function.metadata);
   };
-  auto written = Replace(backend->Functions(), change.name, edit, change.call);
-  if (written && HasFailedAlready(*written))
-    written = backend->RetryFunction(change.name, change.call);
+  const auto written = Replace(backend->Functions(), change.name, edit, change.call);
   if (!written) {
-    change.Fail(written.error(), "update");
+    change.FailCall(written.error(), "update");
     return;
   }
-  api::Function ready;
-  if (!Await(change, *written, "update", ready)) return;
-  response.state = FillUnknown(request.plan, FunctionStateOf(ready, request.plan));
+  if (RetryIfFailed(change, *written, "update")) Await(change, *written, "update");
 }
 
 void FunctionResource::Delete(const framework::ChangeRequest& request,
@@ -222,10 +232,14 @@ void FunctionResource::Delete(const framework::ChangeRequest& request,
   auto* backend = Session::RemoteOf(request.context, response.diagnostics);
   if (backend == nullptr) return;
   const auto name = NameOf(request.prior);
-  const auto timeout = framework::TimeoutOf(request.prior, "delete", seconds(120));
+  const auto timeout = framework::TimeoutOf(request.prior, "delete", kDeleteTimeout);
   const rest::Call call{request.context.DeadlineIn(timeout), request.context.stop};
-  const auto gone =
+  auto gone =
       Remove(backend->Functions(), kKind, name, FunctionSpecOf(request.prior), call, response);
+  if (!gone && gone.error().code == base::Code::kDeadlineExceeded &&
+      call.deadline.Passed(request.context.clock)) {
+    gone.error().message += "\n\n" + TimeoutAdvice(timeout, "120 s");
+  }
   if (!gone) AddError(response.diagnostics, gone.error(), "delete " + Describe(kKind, name), {});
 }
 

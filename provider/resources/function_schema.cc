@@ -209,7 +209,8 @@ framework::Schema FunctionResource::Schema() const {
   framework::Schema schema;
   schema.description =
       "A function: code from a directory, a zip or a text, with its configuration. Create and "
-      "update wait until the new revision serves. A "
+      "update wait until the new revision serves, and fail where another writer changes or "
+      "deletes the function meanwhile. A "
       "failed update leaves the old revision serving, and shows as a difference in the next "
       "plan.\n\nA function is private: jobs, cron "
       "triggers and the authenticated `invoke_url` reach it. An http trigger (`sless_trigger`) "

@@ -337,6 +337,104 @@ TEST_F(FunctionTest, ACreateThatAnotherOneTakesOverIsNotGreen) {
       << gone.Problems();
 }
 
+TEST_F(FunctionTest, ChangedWhileTheApplyWaitsIsNotGreen) {
+  for (const bool update : {false, true}) {
+    for (const bool hangs : {false, true}) {
+      SCOPED_TRACE(std::string(update ? "update" : "create") + (hangs ? ", hangs" : ""));
+      world.backend.Functions().Erase(kId);
+      auto driver = world.Driver(kType);
+      if (update) Settle(driver, Config());
+      world.backend.builds_hang = hangs;
+      world.backend.meanwhile = [&](const std::string& call) {
+        if (call != "function.wait") return;
+        world.backend.Functions().Edit(kId, [](api::Function& function) {
+          function.spec.environment = {{"E", "theirs"}};
+        });
+      };
+      const auto changed = driver.Apply(Config(R"("environment":{"E":"mine"})"));
+      EXPECT_TRUE(changed.violations.empty()) << changed.Problems();
+      for (const char* part : {"The function default/f changed while this apply waited",
+                               "wrote generation", "is not known", "plan again"}) {
+        EXPECT_TRUE(HasError(changed.diagnostics, "name", part)) << changed.Problems();
+      }
+      EXPECT_FALSE(HasError(changed.diagnostics, "name", "timeouts block"));
+      EXPECT_EQ(driver.state().Get("environment").AsMap().at("E"), Value::String("theirs"));
+      EXPECT_EQ(driver.tainted(), !update);
+      world.backend.meanwhile = {};
+      world.backend.builds_hang = false;
+      Settle(driver, Config(R"("environment":{"E":"mine"})"));
+    }
+  }
+}
+
+TEST_F(FunctionTest, TheSameWrittenAgainMeanwhileIsFine) {
+  auto driver = world.Driver(kType);
+  world.backend.meanwhile = [&](const std::string& call) {
+    if (call != "function.wait") return;
+    world.backend.Functions().Edit(kId,
+                                   [](api::Function& function) { ++function.metadata.generation; });
+  };
+  const auto applied = driver.Apply(Config());
+  EXPECT_TRUE(applied.Ok()) << applied.Problems();
+}
+
+TEST_F(FunctionTest, DeletedWhileTheApplyWaitsSaysSo) {
+  for (const bool update : {false, true}) {
+    for (const bool again : {false, true}) {
+      SCOPED_TRACE(std::string(update ? "update" : "create") + (again ? ", made anew" : ""));
+      world.backend.Functions().Erase(kId);
+      auto driver = world.Driver(kType);
+      if (update) Settle(driver, Config());
+      world.backend.meanwhile = [&](const std::string& call) {
+        if (call != "function.wait") return;
+        auto other = world.backend.Functions().Look(kId);
+        world.backend.Functions().Erase(kId);
+        other.spec.environment = {{"E", "theirs"}};
+        if (again) world.backend.Functions().Create(other, {});
+      };
+      const auto gone = driver.Apply(Config(R"("environment":{"E":"mine"})"));
+      EXPECT_TRUE(HasError(gone.diagnostics, "name",
+                           "The function default/f is gone: somebody deleted it while this apply "
+                           "waited for it. Plan and apply again."))
+          << gone.Problems();
+      EXPECT_EQ(driver.state().IsNull(), !update) << "the host keeps the prior one of an update";
+      world.backend.meanwhile = {};
+    }
+  }
+}
+
+TEST_F(FunctionTest, ACreateThatAnotherOneTakesOverAndChangesKeepsNothing) {
+  auto driver = world.Driver(kType);
+  world.backend.meanwhile = [&](const std::string& call) {
+    if (call != "function.wait") return;
+    world.backend.Functions().Edit(kId, [](api::Function& function) {
+      function.metadata.annotations[std::string(api::kOwnerAnnotation)] = "another";
+      function.spec.memory_mb = 999;
+    });
+  };
+  const auto taken = driver.Apply(Config());
+  EXPECT_TRUE(HasError(taken.diagnostics, "name", "taken over by another create"))
+      << taken.Problems();
+  EXPECT_TRUE(driver.state().IsNull());
+}
+
+TEST_F(FunctionTest, WhatCanBeRaisedIsSaidWhereItRanOut) {
+  auto driver = world.Driver(kType);
+  const base::Error late{Code::kDeadlineExceeded, "timed out", "", "", {}};
+  for (const bool ran_out : {false, true}) {
+    world.backend.FailNext("upload", late);
+    const auto failed = driver.Apply(Config(ran_out ? R"("timeouts":{"create":"1s"})" : ""));
+    EXPECT_TRUE(HasError(failed.diagnostics, "source_dir", "timed out")) << failed.Problems();
+    EXPECT_EQ(HasError(failed.diagnostics, "source_dir", "timeouts block"), ran_out)
+        << failed.Problems();
+  }
+  Settle(driver, Config(R"("timeouts":{"delete":"1s"})"));
+  world.backend.FailNext("function.gone", late);
+  const auto failed = driver.Destroy();
+  for (const char* part : {"The server goes on with it", "here 1 s at most, by default 120 s"})
+    EXPECT_TRUE(HasError(failed.diagnostics, "name", part)) << failed.Problems();
+}
+
 TEST_F(FunctionTest, DestroyOfAnImportedOneLeavesWhatACreateTookOver) {
   auto creator = world.Driver(kType);
   Settle(creator, Config());
@@ -505,6 +603,14 @@ TEST_F(FunctionTest, AServerThatIsNotThereIsAskedOnce) {
       << "an error is kept for a while";
   EXPECT_LT(world.backend.info_deadline.at - base::SteadyPoint{}, std::chrono::seconds(12))
       << "a server that is silent is given up soon";
+}
+
+TEST_F(FunctionTest, AServerThatStandsStillIsToldSo) {
+  world.backend.FailNext("info", {Code::kDeadlineExceeded, "timed out after 8.0 s", "", "", {}});
+  const auto plan = world.Driver(kType).Plan(Config());
+  for (const char* part : {"http://sless.test did not answer within 8 s", "SLESS_ENDPOINT"})
+    EXPECT_TRUE(HasError(plan.diagnostics, "name", part)) << plan.Problems();
+  EXPECT_FALSE(HasError(plan.diagnostics, "name", "Raise")) << "no setting raises it";
 }
 
 TEST_F(FunctionTest, AWrongTokenNamesTheSetting) {

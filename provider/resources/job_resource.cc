@@ -53,15 +53,15 @@ bool ReturnsTo(const api::Job& job, int64_t run_id) {
   return run_id > 0 && job.status.run_id != run_id && job.status.last_run_id == run_id;
 }
 
-// Waits until the run has ended. After a retry the status is that of the attempt before for a
-// moment: `attempt` tells them apart.
-base::Result<api::Job> AwaitRun(Backend& backend, const api::Job& written, int64_t attempt,
-                                const rest::Call& call, const base::Clock& clock) {
-  const rest::Name name{written.metadata.ns, written.metadata.name};
+// Waits until the run has ended; for `now` see AwaitWritten. After a retry the status is that of
+// the attempt before for a moment: `attempt` tells them apart.
+base::Status AwaitRun(Backend& backend, const api::Job& written, int64_t attempt,
+                      const rest::Call& call, const framework::Context& context,
+                      std::optional<api::Job>& now) {
   while (true) {
-    auto seen = backend.Jobs().WaitReady(name, written.metadata.generation, call);
-    if (!seen || seen->status.phase != "Failed" || seen->status.attempts >= attempt) return seen;
-    if (!Pause(std::chrono::milliseconds(100), call, clock)) {
+    auto done = AwaitWritten(backend.Jobs(), kKind, written, call, context, now);
+    if (!done || now->status.phase != "Failed" || now->status.attempts >= attempt) return done;
+    if (!Pause(std::chrono::milliseconds(100), call, context.clock)) {
       const auto code =
           call.stop.stop_requested() ? base::Code::kCancelled : base::Code::kDeadlineExceeded;
       return base::Err(
@@ -86,6 +86,20 @@ base::Error WaitError(base::Error error, const api::JobSpec& spec) {
   return error;
 }
 
+// Why a run failed. Of a missing function the attribute tells more than the run does.
+base::Error RunError(const std::optional<api::Failure>& failure, std::string_view what) {
+  auto error = FailureError(failure, what, "");
+  if (error.reason == "FunctionMissing") {
+    error.field = "/spec/function";
+    error.message += kNameTheFunction;
+  }
+  return error;
+}
+
+Value StateOrNull(const std::optional<api::Job>& job) {
+  return job ? JobStateOf(*job) : Value::Null();
+}
+
 // Brings a written job to its end: asks for one more attempt where this run had failed before,
 // waits, and tells the result. `before` is the job as it was before this apply wrote it: what the
 // answer to the write shows may be this apply's own attempt, which has failed already.
@@ -95,7 +109,7 @@ void Finish(Backend& backend, const std::optional<api::Job>& before, const api::
   const rest::Name name{written.metadata.ns, written.metadata.name};
   const auto action = fmt::format("{} {}", verb, Describe(kKind, name));
   const auto& spec = written.spec;
-  response.state = JobStateOf(written);
+  std::optional<api::Job> now = written;
   SetLastRunId(response.private_data, spec.run_id);
 
   const rest::Call wait{request.context.DeadlineIn(seconds(spec.wait_timeout_sec)),
@@ -111,25 +125,25 @@ void Finish(Backend& backend, const std::optional<api::Job>& before, const api::
   if (attempt > 0) {
     const auto asked = backend.RetryRun(name, spec.run_id, attempt, Brief(request.context));
     if (!asked) {
-      AddError(response.diagnostics, asked.error(),
+      const auto error =
+          Explain(asked.error(), backend.Jobs(), kKind, written, request.context, now);
+      AddError(response.diagnostics, error,
                fmt::format("try run {} of {} again", spec.run_id, Describe(kKind, name)), Fields(),
                "run_id");
+      response.state = StateOrNull(now);
       return;
     }
   }
-  const auto ended = AwaitRun(backend, written, attempt, wait, request.context.clock);
-  if (!ended) {
-    AddError(response.diagnostics, WaitError(ended.error(), spec), action, Fields(), "run_id");
-    const rest::Call brief{request.context.DeadlineIn(seconds(2)), request.context.stop};
-    if (const auto now = backend.Jobs().Get(name, brief)) response.state = JobStateOf(*now);
+  const auto done = AwaitRun(backend, written, attempt, wait, request.context, now);
+  response.state = StateOrNull(now);
+  if (!done) {
+    AddError(response.diagnostics, WaitError(done.error(), spec), action, Fields(), "run_id");
     return;
   }
-  response.state = JobStateOf(*ended);
-  if (ended->status.phase == "Failed") {
+  if (now->status.phase == "Failed") {
     const auto what = fmt::format("Run {} of {}, attempt {},", spec.run_id, Describe(kKind, name),
-                                  ended->status.attempts);
-    AddError(response.diagnostics, FailureError(ended->status.failure, what, ""), action, Fields(),
-             "run_id");
+                                  now->status.attempts);
+    AddError(response.diagnostics, RunError(now->status.failure, what), action, Fields(), "run_id");
     return;
   }
   response.state = FillUnknown(request.plan, response.state);

@@ -300,6 +300,117 @@ TEST_F(JobTest, LostAnswersNeverRunTwice) {
   }
 }
 
+TEST_F(JobTest, ARunThatAnotherWriterOvertakesIsNotGreen) {
+  const struct {
+    const char* name;
+    int64_t theirs;
+    bool hangs;
+    const char* phase;
+  } rows[] = {{"raised", 13, false, "Succeeded"},
+              {"raised and the run goes on", 13, true, "Running"},
+              {"taken back", 0, false, "Skipped"}};
+  for (const auto& row : rows) {
+    for (const bool update : {false, true}) {
+      SCOPED_TRACE(std::string(row.name) + (update ? ", update" : ", create"));
+      World fresh;
+      auto driver = fresh.Driver(kType);
+      const auto config = [&](int run_id) {
+        return fresh.Config(
+            kType, R"({"name":"j","function":"f","run_id":)" + std::to_string(run_id) + "}");
+      };
+      if (update) {
+        ASSERT_TRUE(driver.Apply(config(1)).Ok());
+      }
+      fresh.backend.runs_hang = row.hangs;
+      fresh.backend.meanwhile = [&](const std::string& call) {
+        if (call == "job.wait")
+          fresh.backend.Jobs().Edit(kId, [&](api::Job& job) { job.spec.run_id = row.theirs; });
+      };
+      const auto applied = driver.Apply(config(12));
+      EXPECT_TRUE(applied.violations.empty()) << applied.Problems();
+      const auto theirs = "run_id " + std::to_string(row.theirs);
+      for (const auto& part : {std::string("changed while this apply waited"),
+                               std::string("run_id 12"), theirs, std::string("plan again")}) {
+        EXPECT_TRUE(HasError(applied.diagnostics, "run_id", part)) << part << applied.Problems();
+      }
+      EXPECT_FALSE(HasError(applied.diagnostics, "run_id", "wait_timeout_sec"));
+      EXPECT_EQ(driver.state().Get("run_id"), Value::Int(row.theirs)) << "what the server has";
+      EXPECT_EQ(Text(driver, "phase"), row.phase);
+      EXPECT_EQ(driver.tainted(), !update);
+
+      // The next apply does what the configuration says, or says that it is behind.
+      fresh.backend.meanwhile = {};
+      fresh.backend.runs_hang = false;
+      const auto again = driver.Apply(config(12));
+      EXPECT_EQ(again.Ok(), row.theirs == 0) << again.Problems();
+      EXPECT_EQ(HasError(again.diagnostics, "run_id", "run_id lowered"), row.theirs != 0);
+      EXPECT_TRUE(driver.Apply(config(14)).Ok());
+    }
+  }
+}
+
+TEST_F(JobTest, TheSameWrittenAgainMeanwhileIsFine) {
+  auto driver = world.Driver(kType);
+  world.backend.meanwhile = [&](const std::string& call) {
+    if (call != "job.wait") return;
+    world.backend.Jobs().Edit(kId, [](api::Job& job) { ++job.metadata.generation; });
+  };
+  Settle(driver, Config(R"("run_id":1)"));
+}
+
+TEST_F(JobTest, DeletedMeanwhileSaysSo) {
+  for (const char* at : {"job.wait", "job.retry"}) {
+    for (const bool update : {false, true}) {
+      SCOPED_TRACE(std::string(at) + (update ? ", update" : ", create"));
+      World fresh;
+      auto driver = fresh.Driver(kType);
+      const auto config = fresh.Config(kType, R"({"name":"j","function":"f","run_id":2})");
+      const auto first =
+          fresh.Config(kType, R"({"name":"j","function":"f","run_id":)" +
+                                  std::string(at == std::string("job.retry") ? "2}" : "1}"));
+      if (at == std::string("job.retry")) fresh.backend.run_failure = Raised();
+      if (update) {
+        ASSERT_TRUE(driver.Apply(fresh.Config(kType, R"({"name":"j","function":"f"})")).Ok());
+      }
+      if (update || fresh.backend.run_failure) driver.Apply(first);
+      fresh.backend.meanwhile = [&](const std::string& call) {
+        if (call != at) return;
+        fresh.backend.Jobs().Erase(kId);
+        fresh.backend.FailNext(call, {Code::kNotFound, "job default/j does not exist", "", "", {}});
+      };
+      const auto gone = driver.Apply(config);
+      EXPECT_TRUE(HasError(gone.diagnostics, "run_id",
+                           "The job default/j is gone: somebody deleted it while this apply "
+                           "waited for it. Plan and apply again."))
+          << gone.Problems();
+      EXPECT_FALSE(HasError(gone.diagnostics, "run_id", "does not exist"));
+      EXPECT_EQ(driver.state().IsNull(), !update) << "the host keeps the prior one of an update";
+      fresh.backend.meanwhile = {};
+      fresh.backend.run_failure.reset();
+      ASSERT_TRUE(driver.Refresh().Ok());
+      EXPECT_TRUE(driver.state().IsNull());
+      EXPECT_TRUE(driver.Apply(config).Ok());
+    }
+  }
+}
+
+TEST_F(JobTest, AMissingFunctionIsAnErrorOfThatAttribute) {
+  world.backend.run_failure = api::Failure{
+      "FunctionMissing", "function \"f\" does not exist in namespace \"default\"", "", 0, {}};
+  const auto failed = world.Driver(kType).Apply(Config(R"("run_id":1)"));
+  for (const char* part : {"function \"f\" does not exist", "sless_function.<label>.name"})
+    EXPECT_TRUE(HasError(failed.diagnostics, "function", part)) << failed.Problems();
+}
+
+TEST_F(JobTest, ADeleteThatTakesLongSaysWhatGoesOn) {
+  auto driver = world.Driver(kType);
+  Settle(driver, Config(R"("run_id":1)"));
+  world.backend.FailNext("job.gone", {Code::kDeadlineExceeded, "timed out", "", "", {}});
+  const auto late = driver.Destroy();
+  EXPECT_TRUE(HasError(late.diagnostics, "name", "The server goes on with it")) << late.Problems();
+  EXPECT_FALSE(HasError(late.diagnostics, "name", "timeout ")) << "there is none to raise";
+}
+
 TEST_F(JobTest, ImportIsQuietAndRunsNothing) {
   const auto config =
       Config(R"("run_id":2,"event_json":"{\"n\":5}","wait_timeout_sec":77,"max_retries":1)");

@@ -84,16 +84,16 @@ Value CronState(const api::CronSpec& cron, const Value& like) {
                         {"misfire", Value::String(cron.misfire)}});
 }
 
-// Waits for the trigger to stand. A Failed one is asked again for a moment: its function may be on
-// the way.
-base::Result<api::Trigger> Await(Backend& backend, const api::Trigger& written,
-                                 const rest::Call& call, const base::Clock& clock) {
-  const rest::Name name{written.metadata.ns, written.metadata.name};
+// Waits for the trigger to stand; for `now` see AwaitWritten. A Failed one is asked again for a
+// moment: its function may be on the way.
+base::Status Await(Backend& backend, const api::Trigger& written, const rest::Call& call,
+                   const framework::Context& context, std::optional<api::Trigger>& now) {
+  const auto& clock = context.clock;
   const auto grace = base::Deadline::After(clock, kFunctionGrace);
   while (true) {
-    auto seen = backend.Triggers().WaitReady(name, written.metadata.generation, call);
-    if (!seen || seen->status.phase != "Failed" || grace.Passed(clock)) return seen;
-    if (!Pause(std::chrono::milliseconds(200), call, clock)) return seen;
+    auto done = AwaitWritten(backend.Triggers(), kKind, written, call, context, now);
+    if (!done || now->status.phase != "Failed" || grace.Passed(clock)) return done;
+    if (!Pause(std::chrono::milliseconds(200), call, clock)) return done;
   }
 }
 
@@ -102,21 +102,18 @@ void Finish(Backend& backend, const api::Trigger& written, std::string_view verb
             const framework::ChangeRequest& request, const rest::Call& call,
             framework::StateResponse& response) {
   const auto what = Describe(kKind, {written.metadata.ns, written.metadata.name});
-  response.state = TriggerStateOf(written, request.plan);
-  const auto ready = Await(backend, written, call, request.context.clock);
-  if (!ready) {
-    AddError(response.diagnostics, ready.error(), fmt::format("{} {}", verb, what), Fields());
+  std::optional<api::Trigger> ready;
+  const auto done = Await(backend, written, call, request.context, ready);
+  response.state = ready ? TriggerStateOf(*ready, request.plan) : Value::Null();
+  if (!done) {
+    AddError(response.diagnostics, done.error(), fmt::format("{} {}", verb, what), Fields());
     return;
   }
-  response.state = TriggerStateOf(*ready, request.plan);
   response.private_data.Remove(kFailedKey);
   if (ready->status.phase == "Failed") {
     response.private_data.Set(std::string(kFailedKey), "true");
     auto error = FailureError(ready->status.failure, "The " + what, "/spec/function");
-    error.message +=
-        "\n\nIf the function is made by this configuration, write function = "
-        "sless_function.<label>.name, so that Terraform makes "
-        "it first";
+    error.message += kNameTheFunction;
     AddError(response.diagnostics, error, fmt::format("{} {}", verb, what), Fields());
     return;
   }

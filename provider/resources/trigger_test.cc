@@ -155,6 +155,46 @@ TEST_F(TriggerTest, AnUpdateThatFailedIsNotForgotten) {
   Settle(driver, config);
 }
 
+TEST_F(TriggerTest, ChangedOrDeletedMeanwhileIsNotGreen) {
+  for (const bool update : {false, true}) {
+    SCOPED_TRACE(update);
+    World fresh;
+    auto driver = fresh.Driver(kType);
+    const auto config = [&](const char* path) {
+      return fresh.Config(kType, R"({"name":"t","function":"f","type":"http","http":{"path":")" +
+                                     std::string(path) + "\"}}");
+    };
+    if (update) {
+      ASSERT_TRUE(driver.Apply(config("/before")).Ok());
+    }
+    fresh.backend.meanwhile = [&](const std::string& call) {
+      if (call == "trigger.wait")
+        fresh.backend.Triggers().Edit(kId, [](auto& trigger) { trigger.spec.http->path = "/x"; });
+    };
+    const auto changed = driver.Apply(config("/mine"));
+    EXPECT_TRUE(changed.violations.empty()) << changed.Problems();
+    EXPECT_TRUE(HasError(changed.diagnostics, "name",
+                         "The trigger default/t changed while this apply waited for it"))
+        << changed.Problems();
+    EXPECT_EQ(driver.state().Get("http").Get("path"), Value::String("/x"));
+    fresh.backend.meanwhile = {};
+    EXPECT_TRUE(driver.Apply(config("/mine")).Ok());
+    EXPECT_EQ(fresh.backend.Triggers().Look(kId).spec.http->path, "/mine");
+
+    fresh.backend.meanwhile = [&](const std::string& call) {
+      if (call == "trigger.wait") fresh.backend.Triggers().Erase(kId);
+    };
+    if (!update) {
+      ASSERT_TRUE(driver.Destroy().Ok());
+    }
+    const auto gone = driver.Apply(config("/other"));
+    EXPECT_TRUE(HasError(gone.diagnostics, "name",
+                         "The trigger default/t is gone: somebody deleted it while this apply"))
+        << gone.Problems();
+    EXPECT_EQ(driver.state().IsNull(), !update);
+  }
+}
+
 TEST_F(TriggerTest, ImportDriftAndDestroy) {
   const auto config = Http(R"("auth":"token","methods":["GET"],"path":"/p")");
   auto creator = world.Driver(kType);

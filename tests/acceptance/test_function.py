@@ -400,6 +400,32 @@ class Failures(Case):
         self.assertEqual("Ready", self.ws.state("sless_function.f")["phase"])
         self.assert_plan_empty()
 
+    def test_broken_code_that_another_writer_replaces_meanwhile_is_not_green(self):
+        self.ws.write("fn/handler.py", PY)
+        self.ws.config(function())
+        self.ws.apply()
+        good = self.plane.object("functions", self.ns, "f1")
+        self.ws.write("fn/handler.py", "import time\ntime.sleep(3)\nraise RuntimeError('broken at start')\n\ndef handle(event):\n    return 1\n")
+        process = self.ws.start("apply", "-auto-approve", "-input=false", "-no-color")
+        end = time.monotonic() + 30
+        while self.plane.object("functions", self.ns, "f1")["metadata"]["generation"] == good["metadata"]["generation"]:
+            self.assertLess(time.monotonic(), end, "the apply has written")
+            self.assertIsNone(process.poll())
+            time.sleep(0.05)
+        wish = {"spec": {"source": good["spec"]["source"], "environment": {"WORD": "theirs"}}}
+        answer = self.plane.api(f"/v1/namespaces/{self.ns}/functions/f1", "PATCH", wish, {"Content-Type": "application/merge-patch+json"})
+        self.assertEqual(200, answer.status, answer)
+        text = " ".join("".join(process.communicate(timeout=60)).replace("│", " ").split())
+        self.assertNotEqual(0, process.returncode, text)
+        self.assertIn("changed while this apply waited for it", text)
+        self.assertIn("plan again to see what differs", text)
+        state = self.ws.state("sless_function.f")
+        self.assertEqual((good["spec"]["source"]["hash"], {"WORD": "theirs"}), (state["source_hash"], state["environment"]), "what the server has")
+        self.assertEqual({"source_hash", "environment"}, self.ws.plan()["sless_function.f"].attributes & {"source_hash", "environment"})
+        self.ws.write("fn/handler.py", PY)
+        self.ws.apply()
+        self.assert_plan_empty()
+
     def test_exists_and_is_not_ours(self):
         self.ws.write("fn/handler.py", PY)
         self.ws.config(function())

@@ -69,10 +69,16 @@ class JobCase(Case):
 
     def start_apply(self, runs=1):
         """Starts an apply. -> Popen, once the handler has begun that many runs."""
-        process = self.ws.start("apply", "-auto-approve", "-input=false")
+        process = self.ws.start("apply", "-auto-approve", "-input=false", "-no-color")
         self.addCleanup(lambda: process.poll() is None and os.killpg(process.pid, signal.SIGKILL))
         self.until(lambda: self.runs() == runs or process.poll() is not None, 30, "the run began")
         return process
+
+    def fails(self, process):
+        """-> what a started apply, which must fail, says in one line."""
+        text = "".join(process.communicate(timeout=60))
+        self.assertNotEqual(0, process.returncode, text)
+        return " ".join(text.replace("│", " ").split())
 
     def kill_providers(self, process):
         found = [pid for pid, command in children(process.pid).items() if "terraform-provider-sless" in command]
@@ -406,13 +412,46 @@ class Active(JobCase):
         self.assertEqual((2, 1, [(1, "Succeeded")]), (len(done), self.runs(), self.history()))
         self.assertIn(0, [result.code for result in done], done)
 
+    def overtake(self, run_id, other):
+        """An apply of a run that fails, over which another writer lays its own meanwhile. -> what the apply says, in one line"""
+        self.ws.config(job("run_id = %d\n event_json = jsonencode({ sleep = 2, fail = true })" % run_id))
+        process = self.start_apply(self.runs() + 1)
+        answer = self.plane.api(f"/v1/namespaces/{self.ns}/jobs/j1", "PATCH", {"spec": other}, {"Content-Type": "application/merge-patch+json"})
+        self.assertEqual(200, answer.status, answer)
+        return self.fails(process)
+
+    def test_a_run_that_another_writer_overtakes_is_not_green(self):
+        text = self.overtake(12, {"runId": 13, "eventJson": '{"n":1}'})
+        for part in ("changed while this apply waited for it", "run_id 12", "run_id 13", "plan again to see what differs"):
+            self.assertIn(part, text)
+        self.assertEqual((13, "Succeeded"), (self.state()["run_id"], self.state()["phase"]), "state holds what the server has")
+        self.assert_says(self.ws.plan_fails(), "run_id lowered")
+        self.ws.config(job("run_id = 14"))
+        self.ws.apply()
+        self.assert_plan_empty()
+
+        text = self.overtake(21, {"runId": 0})
+        for part in ("changed while this apply waited for it", "run_id 21", "run_id 0"):
+            self.assertIn(part, text)
+        self.assertEqual((0, "Skipped"), (self.state()["run_id"], self.state()["phase"]))
+        self.assertEqual((21, "Failed"), self.history()[0])
+
+    def test_deleted_while_the_apply_waits_says_so(self):
+        self.ws.config(job(SLEEPS % (1, 3)))
+        process = self.start_apply()
+        self.assertIn(self.plane.api(f"/v1/namespaces/{self.ns}/jobs/j1", "DELETE").status, (200, 202, 204))
+        self.assertIn("is gone: somebody deleted it while this apply waited for it. Plan and apply again.", self.fails(process))
+        self.assertIsNone(self.state())
+        self.ws.apply()
+        self.assert_plan_empty()
+
 
 class Texts(JobCase):
     """What a person reads when a job does not end well."""
 
     def test_no_such_function(self):
         self.ws.config('resource "sless_job" "j" {\n  name = "j1"\n  function = "nobody"\n  run_id = 1\n}\n')
-        self.assert_says(self.ws.apply_fails(), 'function "nobody" does not exist', "main.tf line", "function = ")
+        self.assert_says(self.ws.apply_fails(), 'function "nobody" does not exist', "main.tf line", 'function = "nobody"', "sless_function.<label>.name")
 
     def test_a_lowered_run_id_names_the_last_run_and_the_next(self):
         self.ws.config(job("run_id = 5"))
