@@ -219,7 +219,7 @@ std::optional<base::Error> Activator::WhyNot(const FunctionState& f, base::Stead
   }
   if (!f.serving) {
     const bool said = f.route && !f.route->not_ready_reason.empty();
-    return Unavailable(fmt::format("function {} does not serve yet: {}", f.Id(),
+    return Unavailable(fmt::format("function {} does not serve yet, {}", f.Id(),
                                    said ? f.route->not_ready_reason : "it is being built"),
                        "NotReady");
   }
@@ -241,17 +241,16 @@ base::Error Activator::TimeoutError(const FunctionState& f) const {
   const auto limit = f.serving ? ColdStartLimit(f.serving->spec).count() : 10;
   if (f.serving && f.serving->Ready() > 0) {
     return Unavailable(
-        fmt::format(
-            "function {}: all {} replicas were busy for {} s (concurrency {}, at most {} replicas)",
-            f.Id(), f.serving->Ready(), limit, f.serving->spec.concurrency,
-            f.route->scaling.max_replicas),
+        fmt::format("all {} replicas of function {} were busy for {} s (concurrency {}, at most {} "
+                    "replicas)",
+                    f.serving->Ready(), f.Id(), limit, f.serving->spec.concurrency,
+                    f.route->scaling.max_replicas),
         "Saturated");
   }
   std::string message =
-      fmt::format("function {}: no replica became ready within {} s", f.Id(), limit);
+      fmt::format("no replica of function {} became ready within {} s", f.Id(), limit);
   if (f.serving && f.serving->failure)
-    message += fmt::format("; last failure: {}: {}", f.serving->failure->reason,
-                           f.serving->failure->message);
+    message += fmt::format(": {}: {}", f.serving->failure->reason, f.serving->failure->message);
   return Unavailable(std::move(message), "ColdStartTimeout");
 }
 
@@ -330,8 +329,8 @@ http::Task<base::Result<Slot>> Activator::Acquire(boost::asio::any_io_executor e
       co_return Slot(this, function, waiter->pool, waiter->replica, waiter->endpoint);
     }
     if (function->waiters.size() >= deps_.options.max_waiting) {
-      co_return base::Err(Unavailable(fmt::format("function {}: {} calls wait already",
-                                                  function->Id(), function->waiters.size()),
+      co_return base::Err(Unavailable(fmt::format("{} calls of function {} wait already",
+                                                  function->waiters.size(), function->Id()),
                                       "TooManyWaiting"));
     }
     cold = function->serving->Ready() == 0;

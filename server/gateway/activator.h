@@ -94,7 +94,8 @@ class Activator {
   /// A slot of the revision that serves now. Waits in order of arrival, at most
   /// min(max(timeout_sec, 10), 60) seconds. Errors: kNotFound removed; kCancelled `gone`;
   /// kUnavailable with reason SwitchedOff, NotReady, TooManyWaiting, ColdStartTimeout, Saturated,
-  /// Stopping, or that of the replica's failure.
+  /// Stopping, or that of the replica's failure. Anybody may read a message up to its first ": ";
+  /// what follows may name parts of the server or of the function's code.
   http::Task<base::Result<Slot>> Acquire(boost::asio::any_io_executor executor,
                                          std::shared_ptr<FunctionState> function,
                                          std::stop_token gone);

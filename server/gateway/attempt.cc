@@ -119,7 +119,7 @@ http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::Send(
       co_return base::Err(
           Code::kUnavailable,
           fmt::format(
-              "function {}: the call was sent {} times, and each time it was refused before it "
+              "a call of function {} was sent {} times, and each time it was refused before it "
               "began; try again",
               function->Id(), tries),
           "", "Unavailable");

@@ -77,6 +77,8 @@ class GatewayImpl final : public Gateway {
   http::Task<void> ServeFunction(http::Exchange& exchange);
   http::Task<base::Status> Admit(http::Exchange& exchange, const FunctionRoute& route,
                                  http::Response& refusal, bool& with_token);
+  http::Task<base::Status> CheckToken(http::Exchange& exchange);
+  http::Task<void> LeaveOutDetails(http::Exchange& exchange, base::Error& error);
   http::Task<base::Status> ReadBody(http::Exchange& exchange, BodyHold& hold, std::string& body);
   http::Task<bool> Relay(http::Exchange& exchange, Attempt attempt);
   // event_call.cc: jobs, cron, invoke

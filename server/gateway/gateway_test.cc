@@ -93,6 +93,9 @@ class GatewayTest : public testing::Test {
   http::Answer Get(const std::string& path, std::string_view extra = "") {
     return Call(server->address(), "GET", path, "", extra);
   }
+  http::Answer Owner(const std::string& path = "") {
+    return Get("/fn/default/f" + path, "Authorization: Bearer good\r\n");
+  }
   Prepared PrepareUntilDone(int64_t revision, const Scaling& scaling = {}) {
     Prepared prepared;
     EXPECT_TRUE(Eventually([&] {
@@ -265,12 +268,12 @@ TEST_F(GatewayTest, CrashLoopIsA503WithTheReasonAtOnce) {
   gateway->Publish(MakeRoute(1));
   const auto began = std::chrono::steady_clock::now();
   const auto answer = Get("/fn/default/f");
-  EXPECT_EQ(answer.status, 503);
-  EXPECT_THAT(answer.body, HasSubstr("ImportError"));
-  EXPECT_THAT(answer.body, HasSubstr("\"reason\":\"StartFailed\""));
-  EXPECT_THAT(answer.body, Not(HasSubstr("secret log line")))
-      << "the log is for those with a token";
   EXPECT_LT(std::chrono::steady_clock::now() - began, 3s);
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_THAT(answer.body, HasSubstr("\"function default/f does not start\""));
+  EXPECT_THAT(answer.body, HasSubstr("\"reason\":\"StartFailed\""));
+  EXPECT_THAT(Owner().body, HasSubstr("does not start: StartFailed: ImportError: no module"));
+  EXPECT_THAT(Owner().body, Not(HasSubstr("secret log line")));
   EXPECT_THAT(gateway->Observe("default", "f").note, HasSubstr("ImportError"));
   const auto invoked = gateway->Invoke({"default", "f", "{}", "r", "invoke"}, {});
   ASSERT_THAT(invoked, IsError(Code::kUnavailable, HasSubstr("ImportError")));
@@ -282,16 +285,17 @@ TEST_F(GatewayTest, RuntimeThatRefusesIs503AndIsAskedAgain) {
   gateway->Publish(MakeRoute(1));
   const auto answer = Get("/fn/default/f");
   EXPECT_EQ(answer.status, 503);
-  EXPECT_THAT(answer.body, HasSubstr("no room"));
+  EXPECT_THAT(answer.body, HasSubstr("\"function default/f cannot be started\""));
+  EXPECT_THAT(Owner().body, HasSubstr("cannot be started: no room"));
   runtime.refuse = false;
   EXPECT_TRUE(Eventually([&] { return Get("/fn/default/f").status == 200; }));
 }
 
 TEST_F(GatewayTest, NotReadyAndSwitchedOffSayWhich) {
   auto route = MakeRoute(0);
-  route.not_ready_reason = "the build failed";
+  EXPECT_THAT(Get("/fn/default/f").body, HasSubstr("there is no function"));
   gateway->Publish(route);
-  EXPECT_THAT(Get("/fn/default/f").body, HasSubstr("the build failed"));
+  EXPECT_THAT(Get("/fn/default/f").body, HasSubstr("does not serve yet, it is being built"));
   route = MakeRoute(1);
   route.switched_off = true;
   gateway->Publish(route);
@@ -299,6 +303,31 @@ TEST_F(GatewayTest, NotReadyAndSwitchedOffSayWhich) {
   EXPECT_EQ(answer.status, 503);
   EXPECT_THAT(answer.body, HasSubstr("replicas = 0"));
   EXPECT_EQ(runtime.starts, 0);
+}
+
+TEST_F(GatewayTest, DetailsAreForThoseWithAToken) {
+  const std::string whole = "its layers cannot be built again: /var/lib/sless/layers: no space";
+  auto route = MakeRoute(0, {{"open", true, {}}, {"shut", true, {"token", {}, "/shut"}}});
+  route.not_ready_reason = whole;
+  gateway->Publish(route);
+  for (const char* extra : {"", "Authorization: Bearer bad\r\n", "Authorization: Basic good\r\n"}) {
+    const auto answer = Get("/fn/default/f", extra);
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_EQ(answer.body,
+              R"({"code":"Unavailable","message":"function default/f does not serve yet, )"
+              R"(its layers cannot be built again","reason":"NotReady"})")
+        << extra;
+    EXPECT_EQ(answer.Header("Retry-After"), "1");
+  }
+  EXPECT_THAT(Owner().body, HasSubstr(whole));
+  EXPECT_THAT(Owner("/shut").body, HasSubstr(whole));
+  EXPECT_EQ(Get("/fn/default/f/shut").status, 401);
+  const auto invoked = Call(server->address(), "POST", "/v1/namespaces/default/functions/f/invoke",
+                            "{}", "Authorization: Bearer good\r\n");
+  EXPECT_EQ(invoked.status, 503);
+  EXPECT_THAT(invoked.body, HasSubstr(whole));
+  EXPECT_THAT(gateway->Invoke({"default", "f", "{}", "r", "job"}, {}),
+              IsError(Code::kUnavailable, HasSubstr(whole)));
 }
 
 TEST_F(GatewayTest, ReplicaDeathInTheMiddleIs502AndRefusedCallsAreRepeated) {

@@ -36,9 +36,11 @@ struct FunctionRoute {
       revision;               ///< empty: nothing serves yet (being built) or it failed
   runtime::ReplicaSpec spec;  ///< of that revision
   Scaling scaling;
-  bool switched_off = false;     ///< replicas = 0: every call, also an invoke, is 503
-  std::string not_ready_reason;  ///< shown with 503 where revision is empty
-  std::vector<HttpRoute> http;   ///< empty: the function is private, /fn/ answers 404 and says so
+  bool switched_off = false;  ///< replicas = 0: every call, also an invoke, is 503
+  /// Shown with 503 where revision is empty: a sentence that anybody may read, then, if more is to
+  /// say, ": " and what only callers with a token read.
+  std::string not_ready_reason;
+  std::vector<HttpRoute> http;  ///< empty: the function is private, /fn/ answers 404 and says so
   bool operator==(const FunctionRoute&) const = default;
 };
 
