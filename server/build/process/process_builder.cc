@@ -229,9 +229,9 @@ class ProcessBuilder final : public Builder {
     }
     return base::Err(
         Code::kResourceExhausted,
-        fmt::format("{} had to be made again {} times since the server started, and replicas may "
-                    "use what it was; look after the disk, then restart the server",
-                    layer, kMaxOld));
+        fmt::format("the layer {} had to be made again {} times since the server started, and "
+                    "replicas may use what it was; look after the disk, then restart the server",
+                    FlatName(layer), kMaxOld));
   }
 
   // The layer that NameForOld named `path` for; no layer's name for other paths.
