@@ -451,7 +451,7 @@ base::Result<Next> FunctionReconciler::TryAgain(View& view, const std::string& p
   ++view.known.transient_failures;
   view.known.retry_at = deps_.clock.Steady() + wait;
   view.known.transient_note =
-      fmt::format("tried {} times, the last one: {}", view.known.transient_failures, error.message);
+      fmt::format("try {} failed: {}", view.known.transient_failures, error.message);
   deps_.log.Warn("step will be tried again", {{"function", view.ns() + "/" + view.name()},
                                               {"phase", phase},
                                               {"error", base::ToString(error)},
