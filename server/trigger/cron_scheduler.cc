@@ -32,17 +32,15 @@ base::TimePoint ChangedAt(const api::Trigger& trigger, base::TimePoint now) {
   return base::ParseTime(trigger.metadata.updated_at).value_or(now);
 }
 
-/// Up to when planned times are settled, as the object says; later than now after a change or a
-/// fire with a clock that was ahead.
-base::TimePoint SettledTo(const api::Trigger& trigger, base::TimePoint now) {
-  const auto changed = ChangedAt(trigger, now);
-  return std::max(changed, base::ParseTime(trigger.status.last_fire).value_or(changed));
+base::TimePoint FiredAt(const api::Trigger& trigger, base::TimePoint now) {
+  return base::ParseTime(trigger.status.last_fire).value_or(ChangedAt(trigger, now));
 }
 
 /// From where a trigger is taken up: planned times after that are open.
 base::TimePoint TakeUpAfter(const api::Trigger& trigger, base::TimePoint now) {
-  const auto settled = SettledTo(trigger, now);
+  const auto settled = std::max(ChangedAt(trigger, now), FiredAt(trigger, now));
   if (settled <= now) return settled;
+  // One of the two is of a clock that was ahead, or the clock is behind.
   const auto& status = trigger.status;
   if (status.observed_generation != trigger.metadata.generation)
     return std::min(now, ChangedAt(trigger, now));
@@ -87,10 +85,10 @@ base::Result<std::vector<std::string>> CronScheduler::Set(const api::Trigger& tr
               .zone = std::move(parsed->zone)};
   const auto changed = std::min(now, ChangedAt(trigger, now));
   entry.looked_at = TakeUpAfter(trigger, now);
-  entry.high = SettledTo(trigger, now);
+  Mark(entry, ChangedAt(trigger, now));
+  Mark(entry, FiredAt(trigger, now));
   // A trigger that is written while the clock is behind missed nothing of what that jumps over.
-  if (const base::TimePoint newest = newest_; newest > now + kClockSlack)
-    entry.high = std::max(entry.high, newest);
+  if (const base::TimePoint left = left_; left > now) Mark(entry, left);
   // What this process has watched from the beginning it has not missed.
   entry.fresh = trigger.status.observed_generation == meta.generation;
   auto next_runs = entries_.With([&](auto& entries) {
@@ -101,7 +99,8 @@ base::Result<std::vector<std::string>> CronScheduler::Set(const api::Trigger& tr
       if (old->generation == meta.generation) return NextRuns(*old, now);
       entry.fresh = old->fresh;
       entry.owed = Pending(*old, changed);
-      entry.high = std::max({entry.high, old->high, old->looked_at});
+      for (const auto mark : old->marks) Mark(entry, mark);
+      Mark(entry, old->looked_at);
       if (old->spec.schedule == spec.schedule && old->spec.timezone == spec.timezone)
         entry.settled = old->settled;
     }
@@ -175,8 +174,18 @@ void CronScheduler::Run(std::stop_token stop) {
 }
 
 base::TimePoint CronScheduler::OpenAfter(const Entry& entry, base::TimePoint now) {
-  const auto from = std::max(entry.looked_at, now - kLookBack);
-  return entry.high <= now ? std::max(from, entry.high) : from;
+  auto from = std::max(entry.looked_at, now - kLookBack);
+  for (const auto mark : entry.marks) {
+    if (mark <= now) from = std::max(from, mark);
+  }
+  return from;
+}
+
+void CronScheduler::Mark(Entry& entry, base::TimePoint time) {
+  auto& marks = entry.marks;
+  if (std::find(marks.begin(), marks.end(), time) != marks.end()) return;
+  marks.push_back(time);
+  if (marks.size() > kMarks) marks.erase(marks.begin());
 }
 
 /// Planned times that are not settled, up to and with `to`.
@@ -231,8 +240,8 @@ void CronScheduler::Settle(Entry& entry, const Plan& plan, base::TimePoint now) 
 }
 
 void CronScheduler::NoticeClock(base::TimePoint now) {
-  if (now > newest_.load()) newest_ = now;
-  if (last_tick_ && now + kClockSlack < *last_tick_) {
+  if (last_tick_ && now + std::chrono::seconds(1) < *last_tick_) {
+    left_ = *last_tick_;
     deps_.log.Warn(
         "the wall clock went back; cron triggers go on from there",
         {{"seconds", std::chrono::duration_cast<std::chrono::seconds>(*last_tick_ - now).count()}});
@@ -261,8 +270,10 @@ std::optional<base::TimePoint> CronScheduler::Tick() {
   });
   for (auto& [key, entry] : due) {
     const bool back = entry.looked_at > now;
-    entry.high = std::max(entry.high, entry.looked_at);
-    if (back) entry.looked_at = now;
+    if (back) {
+      Mark(entry, entry.looked_at);
+      entry.looked_at = now;
+    }
     const auto plan = MakePlan(entry, now);
     base::Result<bool> done = true;
     if (plan) {
@@ -296,7 +307,7 @@ std::optional<base::TimePoint> CronScheduler::Tick() {
         return;
       }
       current.looked_at = looked_at;
-      current.high = entry.high;
+      current.marks = std::move(entry.marks);
       current.fresh = false;
       current.owed.clear();
       current.settled = std::move(entry.settled);

@@ -45,11 +45,11 @@ class CronScheduler {
  public:
   static constexpr std::chrono::seconds kLateLimit{60};
   static constexpr std::chrono::hours kLookBack{24};
-  static constexpr std::chrono::seconds kClockSlack{1};  ///< no step of the clock, but a correction
   static constexpr size_t kMaxCatchUp = 100;
   static constexpr size_t kKeepRuns = 20;  ///< ended runs that stay listed, per trigger
   static constexpr size_t kNextRuns = 5;   ///< planned times in the status
   static constexpr size_t kSpans = 32;     ///< stretches of settled times that are remembered
+  static constexpr size_t kMarks = 16;     ///< times at which the clock went back, likewise
 
   struct Deps {
     store::ObjectStore& store;
@@ -87,9 +87,9 @@ class CronScheduler {
     cron::Schedule schedule;
     cron::TimeZone zone;
     base::TimePoint looked_at;  // planned times up to here are settled
-    // The latest that looked_at was, or would be but for a clock that is behind: once the clock has
-    // passed it, nothing up to here is open.
-    base::TimePoint high = {};
+    // Where looked_at was when the clock went back, last change and last fire as they were read;
+    // the newest kMarks. Nothing before one of them is open once the clock has passed it.
+    std::vector<base::TimePoint> marks = {};
     bool fresh = true;                    // comes from an earlier process, not looked at yet
     std::optional<base::TimePoint> next;  // first planned time after looked_at; empty: not known
     // planned times that were due when the spec changed, in order
@@ -110,6 +110,7 @@ class CronScheduler {
   void NoticeClock(base::TimePoint now);
   static std::optional<base::TimePoint> NextOf(const Entry& entry, base::TimePoint after);
   static std::vector<std::string> NextRuns(const Entry& entry, base::TimePoint now);
+  static void Mark(Entry& entry, base::TimePoint time);
   /// After which planned times are open.
   static base::TimePoint OpenAfter(const Entry& entry, base::TimePoint now);
   static std::vector<base::TimePoint> Pending(const Entry& entry, base::TimePoint to);
@@ -129,7 +130,7 @@ class CronScheduler {
   bool dirty_ = false;
   std::mutex tick_;                                // one Tick at a time
   std::optional<base::TimePoint> last_tick_ = {};  // guarded by tick_
-  std::atomic<base::TimePoint> newest_ = {};  // the latest that the clock has shown; Tick writes
+  std::atomic<base::TimePoint> left_ = {};         // where the clock was when it last went back
   std::jthread thread_;
 };
 

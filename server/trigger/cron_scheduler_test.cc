@@ -513,6 +513,28 @@ TEST_P(CronClockWasBehind, NothingOfBeforeFiresOrIsSkipped) {
   }
 }
 
+TEST_P(CronClockWasBehind, AfterItWasAheadTheSame) {
+  clock_.Advance(kAhead);
+  TakeUp(Make("allow", "all"));
+  clock_.Advance(minutes(1));  // fires ahead
+  scheduler_->Tick();
+  clock_.Advance(-kAhead);
+  scheduler_->Tick();
+  for (const bool restart : {false, true}) {
+    SCOPED_TRACE(restart);
+    clock_.Advance(minutes(1));
+    scheduler_->Tick();
+    const auto before = Runs().size();
+    Behind();
+    if (restart) Restart(seconds(0));
+    Right();
+    EXPECT_EQ(Runs().size(), before);
+    if (restart) Restart(seconds(0));
+    EXPECT_EQ(Runs().size(), before);
+    EXPECT_EQ(Get().status.skipped, 0);
+  }
+}
+
 TEST_P(CronClockWasBehind, WhatIsMissedSinceCounts) {
   TakeUp(Make("allow", "all"));
   clock_.Advance(minutes(1));
