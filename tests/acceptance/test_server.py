@@ -381,6 +381,36 @@ class Restart(ServerCase):
         self.assertEqual("one", answer.text)
         self.assertEqual(1, self.plane.object("functions", "default", "f")["status"]["revision"])
 
+    def test_a_layer_that_is_lost_while_it_serves_is_made_again(self):
+        self.function("f", "def handle(event):\n    return {'statusCode': 200, 'body': 'one'}\n", idleTimeoutSec=1)
+        self.http_trigger("f")
+        self.until(lambda: not self.plane.object("functions", "default", "f")["status"].get("readyReplicas"), 20, "no replica runs")
+        layers = os.path.join(self.plane.data, "layers", "code")
+        subprocess.run(["rm", "-rf", layers], check=True)
+        os.mkdir(layers, 0o700)
+        answer = self.until(lambda: (lambda a: a if a.status == 200 else None)(self.plane.call("default/f")), 10, "it serves again")
+        self.assertEqual("one", answer.text)
+        self.assertEqual(1, self.plane.object("functions", "default", "f")["status"]["revision"])
+
+    def test_repairing_a_shared_layer_takes_nothing_from_running_replicas(self):
+        files = {"handler.py": "import os\ndef handle(event):\n    return {'statusCode': 200, 'body': ' '.join(sorted(os.listdir('/var/task')))}\n",
+                 "data.txt": "0123456789"}
+        self.function("a", files, minReplicas=1)
+        self.http_trigger("a")
+        layers = os.path.join(self.plane.data, "layers", "code")
+        layer = os.path.join(layers, os.listdir(layers)[0])
+        damaged = os.path.join(layer, "data.txt")
+        os.chmod(damaged, 0o600)
+        with open(damaged, "w", encoding="utf-8") as file:
+            file.write("0123")
+        before = os.stat(layer).st_ino
+        self.function("b", files, minReplicas=1)
+        self.http_trigger("b", "web-b")
+        self.assertNotEqual(before, os.stat(layer).st_ino, "the layer was made again")
+        self.assertEqual(10, os.stat(damaged).st_size)
+        for name in ("a", "b"):
+            self.assertEqual("data.txt handler.py", self.plane.call("default/" + name).text, name)
+
 
 class Jobs(ServerCase):
     # Each run leaves a line in its log: that is how the tests count what really ran.
