@@ -30,6 +30,19 @@ class Packing(Case):
             os.remove(path)
         subprocess.run(["zip", "-q", "-r", *flags, path, "."], cwd=self.ws.path("fn"), check=True, timeout=60)
 
+    def test_a_function_beside_its_configuration(self):
+        """State (with secrets), variables and plugins lie in the folder that is the source."""
+        self.ws.write("handler.py", "import os\ndef handle(event):\n    return sorted(name for _, folders, files in os.walk('.') for name in folders + files)\n")
+        self.ws.write("terraform.tfvars", 'word = "secret"\n')
+        shutil.rmtree(self.ws.path("fn"))
+        self.ws.config('variable "word" {}\nresource "terraform_data" "d" {\n  input = var.word\n}\n'
+                       'resource "sless_function" "f" {\n  name = "f1"\n  runtime = "python3.11"\n  source_dir = path.module\n}\n')
+        for _ in range(2):
+            self.ws.apply()
+            self.assert_plan_empty()
+            answer = self.plane.api(f"/v1/namespaces/{self.ns}/functions/f1/invoke", "POST", {})
+            self.assertEqual(["handler.py", "main.tf"], answer.json(), answer)
+
     def test_no_packing_matters(self):
         self.use('source_dir = "fn"')
         self.ws.apply()
