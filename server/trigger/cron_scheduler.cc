@@ -93,8 +93,9 @@ base::Result<std::vector<std::string>> CronScheduler::Set(const api::Trigger& tr
   entry.fresh = trigger.status.observed_generation == meta.generation;
   auto next_runs = entries_.With([&](auto& entries) {
     const auto it = entries.find(key);
-    const Entry* old = it == entries.end() ? nullptr : &it->second;
+    Entry* old = it == entries.end() ? nullptr : &it->second;
     if (old) entry.fresh = false;
+    if (old) DropReached(*old, now);
     if (old && !old->removed && old->uid == meta.uid) {
       if (old->generation == meta.generation) return NextRuns(*old, now);
       entry.fresh = old->fresh;
@@ -117,6 +118,7 @@ void CronScheduler::Remove(const api::ObjectKey& key) {
   entries_.With([&](auto& entries) {
     const auto it = entries.find(key);
     if (it == entries.end() || it->second.removed) return;
+    DropReached(it->second, now);
     if (Pending(it->second, now).empty()) {
       entries.erase(it);
     } else {
@@ -188,6 +190,13 @@ void CronScheduler::Mark(Entry& entry, base::TimePoint time) {
   if (marks.size() > kMarks) marks.erase(marks.begin());
 }
 
+void CronScheduler::DropReached(Entry& entry, base::TimePoint now) const {
+  const base::TimePoint before = last_tick_;
+  if (now > before + kLateLimit) return;  // it jumped
+  std::erase_if(entry.marks,
+                [&](auto mark) { return before < mark && mark <= now && entry.looked_at < mark; });
+}
+
 /// Planned times that are not settled, up to and with `to`.
 std::vector<base::TimePoint> CronScheduler::Pending(const Entry& entry, base::TimePoint to) {
   auto times = entry.owed;
@@ -240,11 +249,12 @@ void CronScheduler::Settle(Entry& entry, const Plan& plan, base::TimePoint now) 
 }
 
 void CronScheduler::NoticeClock(base::TimePoint now) {
-  if (last_tick_ && now + std::chrono::seconds(1) < *last_tick_) {
-    left_ = *last_tick_;
+  const base::TimePoint before = last_tick_;
+  if (now + std::chrono::seconds(1) < before) {
+    left_ = before;
     deps_.log.Warn(
         "the wall clock went back; cron triggers go on from there",
-        {{"seconds", std::chrono::duration_cast<std::chrono::seconds>(*last_tick_ - now).count()}});
+        {{"seconds", std::chrono::duration_cast<std::chrono::seconds>(before - now).count()}});
   }
   last_tick_ = now;
 }
@@ -252,15 +262,15 @@ void CronScheduler::NoticeClock(base::TimePoint now) {
 std::optional<base::TimePoint> CronScheduler::Tick() {
   std::lock_guard one(tick_);
   const auto now = deps_.clock.Now();
-  NoticeClock(now);
   std::optional<base::TimePoint> next;
   const auto sooner = [&](std::optional<base::TimePoint> time) {
     if (time && (!next || *time < *next)) next = time;
   };
   // Copies of those that are due: what follows calls the store, so without the lock.
   std::vector<std::pair<api::ObjectKey, Entry>> due;
-  entries_.With([&](const auto& all) {
-    for (const auto& [key, entry] : all) {
+  entries_.With([&](auto& all) {
+    for (auto& [key, entry] : all) {
+      DropReached(entry, now);
       if (entry.looked_at <= now && entry.next && *entry.next > now) {
         sooner(entry.next);
       } else {
@@ -268,6 +278,7 @@ std::optional<base::TimePoint> CronScheduler::Tick() {
       }
     }
   });
+  NoticeClock(now);
   for (auto& [key, entry] : due) {
     const bool back = entry.looked_at > now;
     if (back) {

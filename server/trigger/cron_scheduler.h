@@ -32,7 +32,8 @@ namespace sless::trigger {
 /// fire that lies in the future does not hold it up, nor does it lose what is missed since. A time
 /// that was settled already does not fire again: that of a run that is still kept, and each one
 /// that this process has settled. Where the clock was behind for a while, nothing counts as missed
-/// up to the time that it had before, the last change or the last fire.
+/// up to the time that it had before, the last change or the last fire. Where it was ahead, what
+/// was left out then fires when its time comes.
 ///
 /// A planned time that the scheduler sees more than kLateLimit late was missed (the server was
 /// down, the machine slept), and so is each one before the trigger came to know of this process.
@@ -88,7 +89,7 @@ class CronScheduler {
     cron::TimeZone zone;
     base::TimePoint looked_at;  // planned times up to here are settled
     // Where looked_at was when the clock went back, last change and last fire as they were read;
-    // the newest kMarks. Nothing before one of them is open once the clock has passed it.
+    // the newest kMarks. Nothing up to one of them is open once the clock has jumped over it.
     std::vector<base::TimePoint> marks = {};
     bool fresh = true;                    // comes from an earlier process, not looked at yet
     std::optional<base::TimePoint> next;  // first planned time after looked_at; empty: not known
@@ -111,6 +112,9 @@ class CronScheduler {
   static std::optional<base::TimePoint> NextOf(const Entry& entry, base::TimePoint after);
   static std::vector<std::string> NextRuns(const Entry& entry, base::TimePoint now);
   static void Mark(Entry& entry, base::TimePoint time);
+  /// Forgets the marks that the clock has come to as it goes on: their own time is one as any other
+  /// (it may have been left out), and all before it that is not settled stays open.
+  void DropReached(Entry& entry, base::TimePoint now) const;
   /// After which planned times are open.
   static base::TimePoint OpenAfter(const Entry& entry, base::TimePoint now);
   static std::vector<base::TimePoint> Pending(const Entry& entry, base::TimePoint to);
@@ -128,9 +132,10 @@ class CronScheduler {
   std::mutex mutex_;  // for the thread's sleep
   std::condition_variable_any changed_;
   bool dirty_ = false;
-  std::mutex tick_;                                // one Tick at a time
-  std::optional<base::TimePoint> last_tick_ = {};  // guarded by tick_
-  std::atomic<base::TimePoint> left_ = {};         // where the clock was when it last went back
+  std::mutex tick_;  // one Tick at a time
+  // Tick writes these two.
+  std::atomic<base::TimePoint> last_tick_ = base::TimePoint::min();  // min(): none yet
+  std::atomic<base::TimePoint> left_ = {};  // where the clock was when it last went back
   std::jthread thread_;
 };
 

@@ -470,6 +470,130 @@ TEST_F(CronClockWasAhead, NothingOfBeforeAChangeIsMadeUpFor) {
   }
 }
 
+// The clock jumps ahead at 00:01:30 over hours that are left out, and is set right. The newest of
+// them is where the scheduler had looked up to.
+class CronLeftOut : public CronClockWasAhead {
+ protected:
+  void JumpAhead() {
+    TakeUp(Make("allow", "skip", "0 * * * *"));
+    clock_.Advance(minutes(1));
+    scheduler_->Tick();
+    clock_.Advance(kJump);
+    scheduler_->Tick();
+    ASSERT_TRUE(Runs().empty());
+    ASSERT_EQ(Get().status.skipped, 5);  // 1 to 5 o'clock
+  }
+  /// The clock as it goes on, seen a bit before and after each hour; up to before `hour`.
+  void WalkTo(int hour) {
+    for (int i = 1; i <= hour; ++i) {
+      const auto at = Hour(i);
+      if (clock_.Now() < at - seconds(1)) clock_.Advance(at - seconds(1) - clock_.Now());
+      scheduler_->Tick();
+      if (i < hour) clock_.Advance(seconds(1));
+      scheduler_->Tick();
+    }
+  }
+  static base::TimePoint Hour(int hour) {
+    return *base::ParseTime("2026-01-01T00:00:00Z") + std::chrono::hours(hour);
+  }
+  std::vector<int64_t> Hours() {
+    std::vector<int64_t> hours;
+    for (const auto& run : Runs()) hours.push_back((run.spec.run_id - 1767225600) / 3600);
+    return hours;
+  }
+  static constexpr minutes kJump{5 * 60 + 10};
+};
+
+TEST_F(CronLeftOut, FiresWhenItsTimeComes) {
+  enum { kWatched, kRestartAhead, kRestartAfter };
+  for (const auto how : {kWatched, kRestartAhead, kRestartAfter}) {
+    SCOPED_TRACE(how);
+    JumpAhead();
+    clock_.Advance(-kJump);
+    if (how != kRestartAhead) scheduler_->Tick();
+    if (how != kWatched) Restart(seconds(0));
+    WalkTo(8);
+    EXPECT_THAT(Hours(), ElementsAre(1, 2, 3, 4, 5, 6, 7));
+    EXPECT_EQ(Get().status.skipped, 5);
+    for (const auto& run : Runs())
+      ASSERT_THAT(store_->Delete(store::KeyOf<api::Run>("default", run.metadata.name), {}),
+                  base::IsOk());
+    ASSERT_THAT(store_->Delete(key_, std::nullopt), base::IsOk());
+    scheduler_->Remove(key_);
+    clock_.Advance(Hour(0) + seconds(30) - clock_.Now());
+    scheduler_ =
+        std::make_unique<CronScheduler>(CronScheduler::Deps{*store_, clock_, log_, metrics_});
+  }
+}
+
+TEST_F(CronLeftOut, FiresWhereAChangeComesFirst) {
+  JumpAhead();
+  clock_.Advance(-kJump);
+  scheduler_->Tick();
+  WalkTo(5);
+  clock_.Advance(std::chrono::milliseconds(1020));
+  ASSERT_THAT(scheduler_->Set(Payload("{}")), base::IsOk());
+  scheduler_->Tick();
+  EXPECT_THAT(Hours(), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_EQ(Get().status.skipped, 5);
+}
+
+TEST_F(CronLeftOut, CountsWhereItIsSwitchedOffFirst) {
+  JumpAhead();
+  clock_.Advance(-kJump);
+  scheduler_->Tick();
+  WalkTo(5);
+  clock_.Advance(std::chrono::milliseconds(1020));
+  Change([](api::Trigger& trigger) { trigger.spec.enabled = false; });
+  scheduler_->Remove(key_);
+  scheduler_->Tick();
+  EXPECT_THAT(Hours(), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(Get().status.skipped, 6);
+}
+
+TEST_F(CronLeftOut, CountsOnceWhereTheClockWasBehind) {
+  JumpAhead();
+  for (const bool restart : {false, true}) {
+    SCOPED_TRACE(restart);
+    clock_.Advance(-kJump);
+    if (restart) {
+      Restart(seconds(0));
+    } else {
+      scheduler_->Tick();
+    }
+    clock_.Advance(seconds(1));
+    scheduler_->Tick();
+    clock_.Advance(kJump);
+    scheduler_->Tick();
+    EXPECT_TRUE(Runs().empty());
+    EXPECT_EQ(Get().status.skipped, 5);
+  }
+}
+
+TEST_F(CronClockWasAhead, TheNewestTimeThatFiredDoesNotFireAgain) {
+  TakeUp(Make("skip", "skip"));
+  clock_.Advance(minutes(1));
+  scheduler_->Tick();
+  clock_.Advance(minutes(1));
+  scheduler_->Tick();  // the first one runs: skipped
+  for (const bool run_is_kept : {true, false}) {
+    SCOPED_TRACE(run_is_kept);
+    clock_.Advance(-minutes(1));
+    scheduler_->Tick();
+    if (!run_is_kept) {
+      for (const auto& run : Runs())
+        ASSERT_THAT(store_->Delete(store::KeyOf<api::Run>("default", run.metadata.name), {}),
+                    base::IsOk());
+    }
+    for (int i = 0; i < 60; ++i) {
+      clock_.Advance(seconds(1));
+      scheduler_->Tick();
+    }
+    EXPECT_EQ(Runs().size(), run_is_kept ? 1u : 0u);
+    EXPECT_EQ(Get().status.skipped, 1);
+  }
+}
+
 // The clock goes back for a moment. "Behind" is two hours, or 1970.
 class CronClockWasBehind : public CronClockWasAhead,
                            public testing::WithParamInterface<std::chrono::hours> {
