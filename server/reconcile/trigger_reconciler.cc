@@ -146,9 +146,9 @@ base::Result<Next> TriggerReconciler::Write(const api::Trigger& trigger, api::Tr
   const auto done = store::MutateStatus<api::Trigger>(
       deps_.store, trigger.metadata.ns, trigger.metadata.name, [&](api::Trigger& now) {
         if (now.metadata.uid != trigger.metadata.uid) return base::Ok();
-        // The scheduler writes these two, and next_runs; one of its writes may have come in between.
-        // next_runs is the one of Set all the same: what this write may put back, the reconcile that
-        // follows it sets right.
+        // The scheduler writes these two; one of its writes may have come in between. It writes
+        // next_runs also: where this puts an older one back, the reconcile that this write brings
+        // sets it right.
         if (status.last_fire == before) status.last_fire = now.status.last_fire;
         status.skipped = now.status.skipped;
         now.status = status;
