@@ -129,17 +129,16 @@ base::Result<Next> FunctionReconciler::Reconcile(const api::ObjectKey& key) {
   const auto layers = PublishServing(view, decision);
   if (layers == Layers::kBuilding) return Next::Done();  // the build's end comes back here
   // Where something new is on its way, that comes first.
-  const bool lost = layers == Layers::kLost && !IsUnderway(decision.step);
+  const bool lost = layers != Layers::kThere && !IsUnderway(decision.step);
   if (!lost) DropOthers(view, decision.number);
   const Revision* target = view.Find(decision.number);
-  if (const auto wait = known.retry_at - deps_.clock.Steady();
-      wait > base::SteadyPoint::duration(0) &&
-      (lost || decision.step == FunctionStep::kBuild || decision.step == FunctionStep::kPrepare)) {
-    return Next::After(std::chrono::duration_cast<milliseconds>(wait) + milliseconds(1));
-  }
   if (lost) {
-    return Lost(view,
+    return Lost(view, layers == Layers::kLost,
                 decision.step == FunctionStep::kFailed ? target->status.failure : std::nullopt);
+  }
+  if (const auto wait = Wait(known);
+      wait && (decision.step == FunctionStep::kBuild || decision.step == FunctionStep::kPrepare)) {
+    return Next::After(*wait);
   }
   switch (decision.step) {
     case FunctionStep::kServe:
@@ -246,24 +245,44 @@ base::Result<Next> FunctionReconciler::Serve(View& view) {
   return next;
 }
 
-// What serves by the status cannot be served: no client may take the function for ready. One that
-// uploads the code again and asks for another try brings it back, and so does time where the fault
-// is the server's. `failure`: that of the revision that was to replace it.
-base::Result<Next> FunctionReconciler::Lost(View& view,
+// What serves by the status cannot be started: no client may take the function for ready. One that
+// uploads the code again and asks for another try brings it back, and so does time. `tried`: just
+// now. `failure`: that of the revision that was to replace it.
+base::Result<Next> FunctionReconciler::Lost(View& view, bool tried,
                                             const std::optional<api::Failure>& failure) {
   const auto& error = view.known.lost->second;
   if (Transient(error.code)) {
+    if (!tried) return Next::After(Wait(view.known).value_or(milliseconds(0)));
     return TryAgain(view, failure ? "Failed" : "Deploying", error,
                     RetryWait(view.known.transient_failures, kLongestWaitOfBuild), failure);
   }
-  ForgetFailures(view.known);
+  if (tried) {
+    ForgetFailures(view.known);
+    view.known.retry_at = deps_.clock.Steady() + kLongestWaitOfBuild;
+  }
   return WriteStatus(
       view, "Failed",
       [&](api::FunctionStatus& status) {
         status.failure = failure.value_or(api::FailureOf(error));
-        status.serving.reset();
+        SetServing(view, status);
       },
-      Next::After(std::chrono::seconds(60)));
+      Next::After(Wait(view.known).value_or(milliseconds(0))));
+}
+
+std::optional<milliseconds> FunctionReconciler::Wait(const Known& known) const {
+  const auto left = known.retry_at - deps_.clock.Steady();
+  if (left <= base::SteadyPoint::duration(0)) return std::nullopt;
+  return std::chrono::duration_cast<milliseconds>(left) + milliseconds(1);
+}
+
+// Beside a failure: what is published serves, perhaps by replicas that need no layers any more.
+void FunctionReconciler::SetServing(View& view, api::FunctionStatus& status) {
+  const auto* serving = view.Find(status.revision);
+  const bool serves = serving != nullptr && view.known.published && view.known.published->revision;
+  if (serves && !status.serving) status.serving = LastServing(view, *serving);
+  if (serves || !status.serving) return;
+  view.known.unserved = std::move(status.serving);
+  status.serving.reset();
 }
 
 base::Result<Next> FunctionReconciler::Create(View& view, int64_t number,
@@ -433,14 +452,11 @@ base::Result<Next> FunctionReconciler::Fail(View& view, const Revision& revision
 
 base::Result<Next> FunctionReconciler::Failed(View& view, const api::Failure& failure) {
   ForgetFailures(view.known);
-  const auto* serving = view.Find(view.function.status.revision);
-  const bool serves =
-      serving != nullptr && !(view.known.lost && view.known.lost->first == serving->spec.number);
   return WriteStatus(
       view, "Failed",
       [&](api::FunctionStatus& status) {
         status.failure = failure;
-        if (serves && !status.serving) status.serving = serving->spec.function;  // it was lost
+        SetServing(view, status);
       },
       Next::Done());
 }

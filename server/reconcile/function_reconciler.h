@@ -72,6 +72,7 @@ class FunctionReconciler final : public Reconciler {
     base::SteadyPoint status_written;
     // The serving revision whose layers could not be made again, and why.
     std::optional<std::pair<int64_t, base::Error>> lost;
+    std::optional<api::FunctionSpec> unserved;  // status.serving until it was taken away
   };
   // One look at a function.
   struct View {
@@ -89,17 +90,23 @@ class FunctionReconciler final : public Reconciler {
   base::Status RecordSwitch(View& view);
   base::Status Delete(const api::Function& function, Known& known);
   void DropOthers(View& view, int64_t target);
-  enum class Layers { kThere, kBuilding, kLost };
+  /// kLost: found just now; kStillLost: not tried again yet.
+  enum class Layers { kThere, kBuilding, kLost, kStillLost };
   /// Publishes what serves now with the triggers of now. Else than kThere: the serving revision's
   /// layers are gone.
   Layers PublishServing(View& view, const FunctionDecision& decision);
-  /// Makes the layers of the serving revision again. `why` it cannot serve meanwhile.
-  Layers Restore(View& view, const Revision& serving, bool published, FunctionStep step,
+  /// Makes the layers of the serving revision again; `underway`: something newer is, `now`: also
+  /// where that failed before. `why` it cannot serve meanwhile.
+  Layers Restore(View& view, const Revision& serving, bool published, bool underway, bool now,
                  std::string& why);
+  static bool IsLost(const View& view, const Revision& serving);
+  static api::FunctionSpec LastServing(const View& view, const Revision& serving);
   void Publish(View& view, gateway::FunctionRoute route);
 
   base::Result<Next> Serve(View& view);
-  base::Result<Next> Lost(View& view, const std::optional<api::Failure>& failure);
+  base::Result<Next> Lost(View& view, bool tried, const std::optional<api::Failure>& failure);
+  std::optional<std::chrono::milliseconds> Wait(const Known& known) const;
+  static void SetServing(View& view, api::FunctionStatus& status);
   base::Result<Next> Create(View& view, int64_t number, const std::string& input);
   base::Result<Next> Build(View& view, const Revision& revision);
   base::Result<Next> Prepare(View& view, const Revision& revision);

@@ -29,8 +29,10 @@ FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view,
   // A retry of what serves looks closer at its layers than we do.
   const bool retry =
       decision.step == FunctionStep::kServe && status.observed_retry != RetryOf(view.function);
-  if (retry || !LayersPresent(*serving, deps_.layers_dir)) {
-    layers = Restore(view, *serving, published, decision.step, route.not_ready_reason);
+  if (retry || IsLost(view, *serving) || !LayersPresent(*serving, deps_.layers_dir)) {
+    const bool now = retry || deps_.clock.Steady() >= view.known.retry_at;
+    layers =
+        Restore(view, *serving, published, IsUnderway(decision.step), now, route.not_ready_reason);
     // What is published has replicas, perhaps, that go on without the folders.
     if (layers != Layers::kThere && !published) {
       Publish(view, std::move(route));
@@ -39,9 +41,9 @@ FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view,
   }
   serving = view.Find(status.revision);
 
-  const auto& scaled_by = decision.step == FunctionStep::kServe
-                              ? view.function.spec
-                              : status.serving.value_or(serving->spec.function);
+  const auto scaled_by = decision.step == FunctionStep::kServe ? view.function.spec
+                         : status.serving                      ? *status.serving
+                                                               : LastServing(view, *serving);
   route.revision = key;
   route.spec = ReplicaSpecOf(*serving);
   route.scaling = ScalingFor(scaled_by, view.triggers);
@@ -55,18 +57,15 @@ FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view,
 // from the same source, with no change of revision or status. One function has one build at a time,
 // and the one of a new revision comes first where the old one serves still, or was tried.
 FunctionReconciler::Layers FunctionReconciler::Restore(View& view, const Revision& serving,
-                                                       bool published, FunctionStep step,
+                                                       bool published, bool underway, bool now,
                                                        std::string& why) {
   auto& lost = view.known.lost;
-  const auto cannot = [&] {
+  const auto cannot = [&](Layers layers) {
     why = "its layers cannot be built again: " + lost->second.message;
-    return Layers::kLost;
+    return layers;
   };
-  if (published && IsUnderway(step)) return Layers::kThere;
-  if (lost && lost->first == serving.spec.number &&
-      (IsUnderway(step) || deps_.clock.Steady() < view.known.retry_at)) {
-    return cannot();
-  }
+  if (published && underway) return Layers::kThere;
+  if (IsLost(view, serving) && (underway || !now)) return cannot(Layers::kStillLost);
   const auto key = KeyOfRevision(serving, view.name());
   const auto outcome = deps_.builds.Ensure(key, serving.spec.function);
   why = "its layers are being built again";
@@ -89,12 +88,24 @@ FunctionReconciler::Layers FunctionReconciler::Restore(View& view, const Revisio
     }
     error = written.error();
   }
-  // Nothing to make them of: they may be well all the same.
-  if (LayersPresent(serving, deps_.layers_dir)) return Layers::kThere;
+  // Nothing to look at them with, or to make them of: they may be well all the same.
+  if (error.reason == "SourceMissing" && LayersPresent(serving, deps_.layers_dir)) {
+    lost.reset();
+    return Layers::kThere;
+  }
   lost = {serving.spec.number, error};
   deps_.log.Warn("layers of the serving revision cannot be built again",
                  {{"revision", key.ToString()}, {"error", base::ToString(error)}});
-  return cannot();
+  return cannot(Layers::kLost);
+}
+
+bool FunctionReconciler::IsLost(const View& view, const Revision& serving) {
+  return view.known.lost && view.known.lost->first == serving.spec.number;
+}
+
+// Of a revision that is kept while nothing serves by the status.
+api::FunctionSpec FunctionReconciler::LastServing(const View& view, const Revision& serving) {
+  return view.known.unserved.value_or(serving.spec.function);
 }
 
 void FunctionReconciler::Publish(View& view, gateway::FunctionRoute route) {
