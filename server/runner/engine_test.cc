@@ -745,6 +745,9 @@ TEST_F(EngineTest, AHandlerThatWantsMoreThanThereIsIsRefusedAtTheStart) {
                                            "this one takes 3 "));
     EXPECT_EQ(failure.source.file, node ? "handler.mjs" : "handler.py");
   }
+  engine_.reset();
+  Node("export const handle = async (event, context, unused) => 1;\n");
+  EXPECT_EQ(Call("1", "1").result_json, "1");
 }
 
 TEST_F(EngineTest, NodeTellsWhereAModuleLacksAnExportAndOfAnAwaitThatNeverSettles) {

@@ -424,7 +424,8 @@ async function load() {
   const module = full.endsWith('.cjs') ? createRequire(full)(full) : await import(pathToFileURL(full).href);
   const found = module[name] ?? module.default?.[name] ?? (name === 'default' ? module.default : undefined);
   if (typeof found === 'function') {
-    if (found.length <= 2) return found;
+    // An async function has no use for a callback that it may name.
+    if (found.length <= 2 || found instanceof (async () => {}).constructor) return found;
     throw new EntrypointError(
       `entrypoint "${entrypoint}": want a function of (event, context) or (event), but this one takes ${found.length} parameters; a result is returned, there is no callback`,
       relative,
