@@ -106,6 +106,7 @@ void Finish(Backend& backend, const api::Trigger& written, std::string_view verb
   const auto done = Await(backend, written, call, request.context, ready);
   response.state = ready ? TriggerStateOf(*ready, request.plan) : Value::Null();
   if (!done) {
+    response.private_data.Set(std::string(kFailedKey), "true");
     AddError(response.diagnostics, done.error(), fmt::format("{} {}", verb, what), Fields());
     return;
   }

@@ -78,7 +78,7 @@ http::Task<base::Status> GatewayImpl::CheckToken(http::Exchange& exchange) {
 }
 
 // Without a token the details are left out, see Activator::Acquire. A trigger that wants none may
-// still get one, of an owner who looks what is wrong.
+// be sent one all the same.
 http::Task<void> GatewayImpl::LeaveOutDetails(http::Exchange& exchange, base::Error& error) {
   const auto detail = error.message.find(": ");
   if (detail == std::string::npos) co_return;

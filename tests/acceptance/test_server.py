@@ -188,6 +188,8 @@ class Program(unittest.TestCase):
                 one.close()
 
     def test_a_hangup_drains(self):
+        # These tests may run under nohup themselves.
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))
         plane = ControlPlane()
         self.addCleanup(plane.stop)
         plane.start()
