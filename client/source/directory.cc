@@ -77,11 +77,15 @@ std::string_view KindOf(mode_t mode) {
 
 class Walk {
  public:
-  Walk(std::string root, const Limits& limits) : root_(std::move(root)), limits_(limits) {}
+  Walk(std::string root, const Limits& limits, bool unpacked)
+      : root_(std::move(root)), limits_(limits), unpacked_(unpacked) {}
 
   base::Result<Tree> Run() {
-    ASSIGN_OR_RETURN(tree_.ignore_text, IgnoreText());
-    rules_ = std::make_unique<IgnoreRules>(tree_.ignore_text);
+    if (!unpacked_) {
+      ASSIGN_OR_RETURN(tree_.ignore_text, IgnoreText());
+    }
+    rules_ = std::make_unique<IgnoreRules>(unpacked_ ? IgnoreRules::None()
+                                                     : IgnoreRules(tree_.ignore_text));
     if (rules_->TooMany()) return BadFile(kIgnoreFile, kTooManyRules, Code::kTooLarge);
     RETURN_IF_ERROR(Folder(""));
     std::sort(tree_.entries.begin(), tree_.entries.end(),
@@ -149,8 +153,10 @@ class Walk {
     if (rules_->TooCostly())
       return BadFile(kIgnoreFile, "has rules that take too long to apply", Code::kTooLarge);
     if (ignored) return base::Ok();
-    if (const auto problem = PathProblem(path, limits_); !problem.empty())
-      return BadFile(path, problem);
+    const auto problem = PathProblem(path, limits_);
+    const bool written = problem.empty() && (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode));
+    if (unpacked_ && !written) return base::Ok();
+    if (!problem.empty()) return BadFile(path, problem);
     if (S_ISDIR(info.st_mode)) return Folder(path);
     if (S_ISREG(info.st_mode)) return Add(path, where, info.st_mode);
     if (S_ISLNK(info.st_mode)) return Link(path, where);
@@ -216,6 +222,7 @@ class Walk {
 
   const std::string root_;  // without links
   const Limits& limits_;
+  const bool unpacked_;  // by Unpack
   std::unique_ptr<IgnoreRules> rules_;
   Tree tree_;
   std::vector<std::string> files_;
@@ -224,9 +231,7 @@ class Walk {
   uint64_t total_ = 0;
 };
 
-}  // namespace
-
-base::Result<Tree> ReadDirectory(const std::string& path, const Limits& limits) {
+base::Result<Tree> Read(const std::string& path, const Limits& limits, bool unpacked) {
   const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), &free);
   struct stat info {};
   if (!real || stat(real.get(), &info) != 0) {
@@ -238,13 +243,23 @@ base::Result<Tree> ReadDirectory(const std::string& path, const Limits& limits) 
         Code::kInvalidArgument,
         fmt::format("{} is a file, want a folder; a zip goes to source_zip", ShowPath(path)));
   }
-  ASSIGN_OR_RETURN(auto tree, Walk(real.get(), limits).Run());
+  ASSIGN_OR_RETURN(auto tree, Walk(real.get(), limits, unpacked).Run());
   if (tree.entries.empty()) {
     return base::Err(
         Code::kInvalidArgument,
         fmt::format("the folder {} holds no file (ignored ones do not count)", ShowPath(path)));
   }
   return tree;
+}
+
+}  // namespace
+
+base::Result<Tree> ReadDirectory(const std::string& path, const Limits& limits) {
+  return Read(path, limits, false);
+}
+
+base::Result<Tree> ReadUnpacked(const std::string& path, const Limits& limits) {
+  return Read(path, limits, true);
 }
 
 }  // namespace sless::source

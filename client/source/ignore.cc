@@ -126,6 +126,8 @@ IgnoreRules::IgnoreRules(std::string_view text, uint64_t max_steps) : max_steps_
   }
 }
 
+IgnoreRules IgnoreRules::None() { return IgnoreRules(); }
+
 void IgnoreRules::AddLine(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   while (line.ends_with(' ') && !line.ends_with("\\ ")) line.remove_suffix(1);

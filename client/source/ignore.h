@@ -24,6 +24,8 @@ class IgnoreRules {
   /// `max_steps`: characters of rules and paths that are looked at before TooCostly, by default for
   /// a second or so.
   explicit IgnoreRules(std::string_view text, uint64_t max_steps = 200'000'000);
+  /// All but the root's .slessignore is content.
+  static IgnoreRules None();
 
   /// Verdict on one path whose parents are not ignored (what lies in an ignored folder is ignored,
   /// whatever the rules say). `lock_beside`: a lock file lies in the same folder.
@@ -36,6 +38,7 @@ class IgnoreRules {
   bool TooCostly() const { return steps_ > max_steps_; }
 
  private:
+  IgnoreRules() : max_steps_(UINT64_MAX) {}
   struct Rule {
     std::vector<std::string> segments;  // "**" for any number of them
     bool negated = false;

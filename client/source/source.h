@@ -67,12 +67,21 @@ struct Tree {
 /// kAborted a file vanished meanwhile.
 base::Result<Tree> ReadDirectory(const std::string& path, const Limits& limits = {});
 
+/// Reads a folder that Unpack wrote: each of its regular files counts, but for a .slessignore at
+/// the root, whatever rules left out what when the source was read. What Unpack does not write
+/// (links, special files, names that no source may have) is passed over. Errors: as for
+/// ReadDirectory.
+base::Result<Tree> ReadUnpacked(const std::string& path, const Limits& limits = {});
+
 /// Reads a zip: checks the whole central directory, then inflates every file once (CRC, sizes,
 /// digest). Accepts zip64, data descriptors, stored and deflated entries, comments. Ignore rules as
 /// for directories. Errors: kNotFound no such file; kInvalidArgument not a zip, broken, or hostile;
 /// the entry is in Error.source.file and in the message, Error.reason is "BadArchive"; kTooLarge a
 /// limit.
 base::Result<Tree> ReadZip(const std::string& path, const Limits& limits = {});
+/// As ReadZip, but each file counts, but for a .slessignore at the root: an upload holds only what
+/// counted by the rules of the version that made it.
+base::Result<Tree> ReadWholeZip(const std::string& path, const Limits& limits = {});
 
 /// A tree of one file, named after the entrypoint ("handler.handle" → handler.py; for Node
 /// handler.mjs if the text has an import or export statement, else handler.js). Errors:

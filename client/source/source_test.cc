@@ -231,6 +231,12 @@ TEST(Directory, NodeModulesBesideALockFile) {
   EXPECT_EQ(Paths(ReadDirectory(dir / "a")), "index.js package-lock.json ");
   dir.Write("a/.slessignore", "!node_modules/\n");
   EXPECT_EQ(Paths(ReadDirectory(dir / "a")), "index.js node_modules/m/index.js package-lock.json ");
+  const auto kept = ReadDirectory(dir / "a");
+  ASSERT_THAT(Unpack(*kept, dir / "layer"), IsOk());
+  EXPECT_EQ(Paths(ReadDirectory(dir / "layer")), "index.js package-lock.json ");
+  EXPECT_EQ(Hash(ReadUnpacked(dir / "layer")), Hash(kept));
+  fs::create_symlink("index.js", dir / "layer/link");
+  EXPECT_EQ(Hash(ReadUnpacked(dir / "layer")), Hash(kept)) << "Unpack makes no links";
 }
 
 TEST(Directory, Links) {

@@ -39,8 +39,8 @@ std::string_view Parent(std::string_view path) {
 /// From the members of an archive to a tree.
 class TreeOfZip {
  public:
-  TreeOfZip(std::shared_ptr<const ZipArchive> archive, const Limits& limits)
-      : archive_(std::move(archive)), limits_(limits) {}
+  TreeOfZip(std::shared_ptr<const ZipArchive> archive, const Limits& limits, bool whole)
+      : archive_(std::move(archive)), limits_(limits), whole_(whole) {}
 
   base::Result<Tree> Run() {
     RETURN_IF_ERROR(CheckNames());
@@ -117,7 +117,7 @@ class TreeOfZip {
   }
 
   base::Status Select() {
-    IgnoreRules rules(tree_.ignore_text);
+    IgnoreRules rules = whole_ ? IgnoreRules::None() : IgnoreRules(tree_.ignore_text);
     if (rules.TooMany()) return BadArchive(kIgnoreFile, kTooManyRules, Code::kTooLarge);
     const auto& members = archive_->members();
     uint64_t total = 0;
@@ -207,6 +207,7 @@ class TreeOfZip {
   enum class Verdict { kUnknown, kKept, kIgnored };
   const std::shared_ptr<const ZipArchive> archive_;
   const Limits& limits_;
+  const bool whole_;  // no file is ignored
   Tree tree_;
   // Keys are views of the members' names.
   std::unordered_map<std::string_view, size_t> files_;  // and links → member
@@ -218,7 +219,12 @@ class TreeOfZip {
 
 base::Result<Tree> ReadZip(const std::string& path, const Limits& limits) {
   ASSIGN_OR_RETURN(auto archive, ZipArchive::Load(path, limits));
-  return TreeOfZip(std::move(archive), limits).Run();
+  return TreeOfZip(std::move(archive), limits, false).Run();
+}
+
+base::Result<Tree> ReadWholeZip(const std::string& path, const Limits& limits) {
+  ASSIGN_OR_RETURN(auto archive, ZipArchive::Load(path, limits));
+  return TreeOfZip(std::move(archive), limits, true).Run();
 }
 
 }  // namespace sless::source

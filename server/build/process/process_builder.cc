@@ -55,7 +55,8 @@ class ProcessBuilder final : public Builder {
     BuildOutput output;
     ASSIGN_OR_RETURN(output.code_dir, CodeLayer(request, deadline, stop, output.code_cached, log));
     auto checked = CheckEntrypoint(request, output.code_dir);
-    if (!checked && output.code_cached && HasOther(output.code_dir)) {
+    if (!checked && output.code_cached && checked.error().reason == "BuildFailed" &&
+        SourceHasEntrypoint(request)) {
       // Not the user's fault, but the disk's: without its sum the layer goes by its content.
       unlink(SumOf(output.code_dir).c_str());
       output.code_cached = false;
@@ -301,21 +302,31 @@ class ProcessBuilder final : public Builder {
     return fs::path(layer).parent_path().filename() == kCode;
   }
 
-  // Whether what lies in a code layer is what its name stands for.
+  // Whether what lies in a code layer is what its name stands for, with or without what Python
+  // compiled.
   static base::Result<bool> HasItsContent(const std::string& layer) {
-    const auto tree = source::ReadDirectory(layer);
+    const std::string want =
+        std::string(base::kContentHashPrefix) + fs::path(layer).filename().string();
+    auto tree = source::ReadUnpacked(layer, LayerLimits());
     if (tree) {
-      return source::TreeHash(*tree) ==
-             std::string(base::kContentHashPrefix) + fs::path(layer).filename().string();
+      if (source::TreeHash(*tree) == want) return true;
+      std::erase_if(tree->entries, [](const source::Entry& entry) {
+        return ("/" + entry.path).find("/__pycache__/") != std::string::npos;
+      });
+      return source::TreeHash(*tree) == want;
     }
     const Code code = tree.error().code;
     if (code == Code::kInvalidArgument || code == Code::kTooLarge) return false;
     return base::Err(tree.error());
   }
 
-  static bool HasOther(const std::string& code_dir) {
-    const auto own = HasItsContent(code_dir);
-    return own && !*own;
+  // Of a source, with room for what Python compiles and for folders, of which a zip may tell none.
+  static source::Limits LayerLimits() {
+    source::Limits limits;
+    limits.max_archive_entries = 2 * limits.max_files * (limits.max_depth + 1);
+    limits.max_files *= 2;
+    limits.max_total_bytes *= 2;
+    return limits;
   }
 
   base::Status RemoveLayer(const std::string& path) {
@@ -372,13 +383,8 @@ class ProcessBuilder final : public Builder {
         options_.dir + "/code/" + request.source_hash.substr(base::kContentHashPrefix.size());
     RETURN_IF_ERROR(
         MakeLayer(layer, deadline, stop, cached, [&](const std::string& work) -> base::Status {
-          ASSIGN_OR_RETURN(const auto tree, Unpack(request, work + "/layer"));
-          if (const std::string hash = source::TreeHash(tree); hash != request.source_hash) {
-            return base::Err(Code::kInternal,
-                             fmt::format("the stored code has the content {}, want {}", hash,
-                                         request.source_hash),
-                             "", "BadArchive");
-          }
+          ASSIGN_OR_RETURN(const auto tree, ReadSource(request));
+          RETURN_IF_ERROR(source::Unpack(tree, work + "/layer"));
           log(fmt::format("code unpacked: {} files", tree.entries.size()));
           return base::Ok();
         }));
@@ -386,16 +392,33 @@ class ProcessBuilder final : public Builder {
     return layer;
   }
 
-  static base::Result<source::Tree> Unpack(const BuildRequest& request, const std::string& dir) {
-    if (!request.archive_path.empty()) return source::Unpack(request.archive_path, dir);
-    ASSIGN_OR_RETURN(auto tree,
-                     source::InlineTree(request.runtime, request.entrypoint, request.inline_code));
-    RETURN_IF_ERROR(source::Unpack(tree, dir));
-    return tree;
+  // The tree of `source_hash`.
+  static base::Result<source::Tree> ReadSource(const BuildRequest& request) {
+    const bool stored = !request.archive_path.empty();
+    ASSIGN_OR_RETURN(auto tree, stored ? source::ReadZip(request.archive_path)
+                                       : source::InlineTree(request.runtime, request.entrypoint,
+                                                            request.inline_code));
+    const std::string hash = source::TreeHash(tree);
+    if (hash == request.source_hash) return tree;
+    // Another version may have stored it, with other rules for what counts; then what it left out
+    // is not there.
+    if (stored) {
+      ASSIGN_OR_RETURN(auto whole, source::ReadWholeZip(request.archive_path));
+      if (source::TreeHash(whole) == request.source_hash) return whole;
+    }
+    return base::Err(
+        Code::kInternal,
+        fmt::format("the stored code has the content {}, want {}", hash, request.source_hash), "",
+        "BadArchive");
+  }
+
+  static bool SourceHasEntrypoint(const BuildRequest& request) {
+    const auto tree = ReadSource(request);
+    return tree && source::CheckEntrypoint(*tree, request.runtime, request.entrypoint);
   }
 
   static base::Status CheckEntrypoint(const BuildRequest& request, const std::string& code_dir) {
-    ASSIGN_OR_RETURN(const auto tree, source::ReadDirectory(code_dir));
+    ASSIGN_OR_RETURN(const auto tree, source::ReadUnpacked(code_dir, LayerLimits()));
     const auto checked = source::CheckEntrypoint(tree, request.runtime, request.entrypoint);
     if (checked || checked.error().code != Code::kInvalidArgument) return checked;
     base::Error error = checked.error();

@@ -594,6 +594,83 @@ TEST_F(ProcessBuilderTest, WithoutItsSumCodeGoesByItsContent) {
   EXPECT_FALSE(IsSameFolder(*replica, first->code_dir));
 }
 
+// Default rules leave out node_modules beside a lock file, and *.tfvars.
+TEST_F(ProcessBuilderTest, ALayerHasWhatTheSourceBroughtBack) {
+  Write("package-lock.json", "{}");
+  Write("node_modules/own/handler.js", "exports.handle = async () => 1;\n");
+  Write("prod.tfvars", "x = 1\n");
+  Write(".slessignore", "!node_modules/\n!prod.tfvars\n");
+  BuildRequest request = Zip("nodejs20");
+  request.entrypoint = "node_modules/own/handler.handle";
+  const auto first = Build(request);
+  ASSERT_THAT(first, IsOk());
+  const auto replica = OpenFolder(first->code_dir);
+  ASSERT_THAT(replica, IsOk());
+  for (const bool restart : {false, true}) {
+    fs::remove_all(root_ + "/layers/sums");
+    fs::create_directory(root_ + "/layers/sums");
+    if (restart) Open();
+    const auto again = Build(request);
+    ASSERT_THAT(again, IsOk());
+    EXPECT_TRUE(again->code_cached);
+    EXPECT_TRUE(IsSameFolder(*replica, first->code_dir));
+  }
+  BuildRequest wrong = request;
+  wrong.entrypoint = "node_modules/own/handler.handel";
+  EXPECT_THAT(Build(wrong), IsError(Code::kFailedPrecondition, HasSubstr("handel")));
+  EXPECT_TRUE(IsSameFolder(*replica, first->code_dir));
+  EXPECT_EQ(TempFolders(), 0u);
+}
+
+// Without a sandbox.
+TEST_F(ProcessBuilderTest, WhatFunctionsAddToALayerIsNoDamage) {
+  Write("handler.py", "def handle(event): return event\n");
+  const BuildRequest request = Zip("python3.11");
+  BuildRequest wrong = request;
+  wrong.entrypoint = "handler.handel";
+  const auto first = Build(request);
+  ASSERT_THAT(first, IsOk());
+  const auto replica = OpenFolder(first->code_dir);
+  ASSERT_THAT(replica, IsOk());
+  fs::create_directory(first->code_dir + "/__pycache__");
+  std::ofstream(first->code_dir + "/__pycache__/handler.cpython-311.pyc") << "compiled";
+  fs::create_symlink("/etc/passwd", first->code_dir + "/link");
+  for (const bool restart : {false, true}) {
+    fs::remove(root_ + "/layers/sums/code-" + request.source_hash.substr(7));
+    if (restart) Open();
+    const auto again = Build(request);
+    ASSERT_THAT(again, IsOk());
+    EXPECT_TRUE(again->code_cached);
+  }
+  std::ofstream(first->code_dir + "/cache.json") << "{}";
+  EXPECT_THAT(Build(wrong), IsError(Code::kFailedPrecondition, HasSubstr("handel")));
+  EXPECT_TRUE(Build(request)->code_cached);
+  EXPECT_TRUE(IsSameFolder(*replica, first->code_dir));
+  EXPECT_EQ(TempFolders(), 0u);
+}
+
+// Of a version that left out less by default.
+TEST_F(ProcessBuilderTest, CodeThatAnotherVersionStoredIsBuilt) {
+  Write("handler.py", "def handle(event): return event\n");
+  Write("prod.tfvars", "x = 1\n");
+  Write(".slessignore", "!prod.tfvars\n");
+  BuildRequest request = Zip("python3.11");
+  auto tree = source::ReadDirectory(root_ + "/source");
+  ASSERT_THAT(tree, IsOk());
+  tree->ignore_text.clear();
+  std::ofstream out(request.archive_path, std::ios::binary);
+  ASSERT_THAT(source::WriteZip(*tree,
+                               [&](std::string_view bytes) {
+                                 out << bytes;
+                                 return base::Ok();
+                               }),
+              IsOk());
+  out.close();
+  const auto built = Build(request);
+  ASSERT_THAT(built, IsOk());
+  EXPECT_TRUE(fs::exists(built->code_dir + "/prod.tfvars"));
+}
+
 TEST_F(ProcessBuilderTest, LinksAmongTheLayersAreNone) {
   Write("handler.py", "def handle(event): return event\n");
   const BuildRequest request = Zip("python3.11");
