@@ -35,7 +35,8 @@ using base::Code;
 constexpr auto kLookForStop = std::chrono::milliseconds(100);
 constexpr auto kKeepUnused = std::chrono::hours(1);
 constexpr std::string_view kCode = "code", kDeps = "deps", kTemp = "tmp";
-constexpr int kMaxOld = 8;  // folders of one layer that were made anew since the start
+constexpr const char* kNext = ".next";  // a sum whose layer has not its name yet
+constexpr int kMaxOld = 8;              // folders of one layer that were made anew since the start
 constexpr int kRemoveTries = 5;
 constexpr auto kRemoveWait = std::chrono::milliseconds(100);
 
@@ -98,6 +99,9 @@ class ProcessBuilder final : public Builder {
   base::Status CleanUp() {
     ASSIGN_OR_RETURN(const auto left, Below(kTemp));
     for (const auto& path : left) Discard(path);
+    ASSIGN_OR_RETURN(const auto sums, Below("sums"));
+    for (const auto& sum : sums)
+      if (sum.ends_with(kNext)) unlink(sum.c_str());
     for (const auto kind : {kCode, kDeps}) {
       ASSIGN_OR_RETURN(const auto layers, Below(kind));
       for (const auto& layer : layers) {
@@ -180,10 +184,17 @@ class ProcessBuilder final : public Builder {
                        "", "BuildFailed");
     }
     // What has the name of a layer is taken for whole from then on, so it lies on the disk before,
-    // and its name does before a revision refers to it.
-    RETURN_IF_ERROR(WriteSum(layer, extent));
+    // and its name does before a revision refers to it. A sum is never beside a tree that it does
+    // not speak of, whenever the server is killed: without one, code goes by its content, and
+    // dependencies are installed again.
+    const std::string sum = SumOf(layer), next = sum + kNext;
+    RETURN_IF_ERROR(WriteSum(next, extent));
+    if (unlink(sum.c_str()) != 0 && errno != ENOENT)
+      return base::SystemError("cannot remove " + sum, Code::kInternal);
     RETURN_IF_ERROR(options_.sync(folder));
     RETURN_IF_ERROR(Swap(opened, folder, layer, old));
+    if (rename(next.c_str(), sum.c_str()) != 0)
+      return base::SystemError("cannot make " + sum, Code::kInternal);
     return options_.sync(fs::path(layer).parent_path());
   }
 
@@ -195,29 +206,28 @@ class ProcessBuilder final : public Builder {
                      "BuildFailed");
   }
 
-  // Puts `folder`, which was opened as `opened`, in the place of `layer`; what was there becomes
-  // `old`, or stays where it was.
+  // Puts `folder`, which was opened as `opened`, in the place of `layer`, whose name is never
+  // missing: replicas may begin meanwhile. What was there becomes `old`, or stays where it was.
   base::Status Swap(const base::Fd& opened, const std::string& folder, const std::string& layer,
                     const std::string& old) {
-    const bool replaces = rename(layer.c_str(), old.c_str()) == 0;
-    if (!replaces && errno != ENOENT)
-      return base::SystemError("cannot replace " + layer, Code::kInternal);
-    base::Status named = base::Ok();
-    if (rename(folder.c_str(), layer.c_str()) != 0) {
-      named = base::SystemError("cannot make " + layer, Code::kInternal);
+    struct stat ignored {};
+    const bool replaces = lstat(layer.c_str(), &ignored) == 0;
+    if (rename(folder.c_str(), old.c_str()) != 0)
+      return base::SystemError("cannot make " + old, Code::kInternal);
+    const auto move = [&](const std::string& from, const std::string& to) {
+      return replaces ? Exchange(old, layer) : rename(from.c_str(), to.c_str()) == 0;
+    };
+    base::Status done = base::Ok();
+    if (!move(old, layer)) {
+      done = base::SystemError("cannot make " + layer, Code::kInternal);
     } else if (!IsSameFolder(opened, layer)) {
-      named = Replaced();
-      RETURN_IF_ERROR(TakeAway(layer));
+      done = Replaced();
+      if (!move(layer, old)) return base::SystemError("cannot put back " + layer, Code::kInternal);
     }
-    if (!replaces) return named;
-    if (!named) {
-      if (rename(old.c_str(), layer.c_str()) != 0)
-        return base::SystemError("cannot put back " + layer, Code::kInternal);
-      return named;
-    }
-    log_.Warn("a layer was not as it was made, and is made again", {{"path", layer}});
-    if (!IsFolder(old)) Discard(old);
-    return base::Ok();
+    if (done && replaces)
+      log_.Warn("a layer was not as it was made, and is made again", {{"path", layer}});
+    if (!done || !IsFolder(old)) Discard(old);
+    return done;
   }
 
   // Where the folder of `layer` is kept while replicas may have it mounted: until nothing needs
@@ -253,11 +263,11 @@ class ProcessBuilder final : public Builder {
     return options_.dir + "/sums/" + FlatName(layer);
   }
 
-  base::Status WriteSum(const std::string& layer, const Extent& extent) const {
-    std::ofstream sum(SumOf(layer));
+  static base::Status WriteSum(const std::string& path, const Extent& extent) {
+    std::ofstream sum(path);
     sum << extent.files << ' ' << extent.bytes << '\n';
     sum.close();
-    if (!sum) return base::SystemError("cannot write " + SumOf(layer), Code::kInternal);
+    if (!sum) return base::SystemError("cannot write " + path, Code::kInternal);
     return base::Ok();
   }
 
@@ -294,7 +304,7 @@ class ProcessBuilder final : public Builder {
     }
     ASSIGN_OR_RETURN(const auto found, Measure(layer));
     if (made) return found.files >= made->files && found.bytes >= made->bytes;
-    RETURN_IF_ERROR(WriteSum(layer, found));
+    RETURN_IF_ERROR(WriteSum(SumOf(layer), found));
     return true;
   }
 

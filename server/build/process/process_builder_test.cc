@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -210,8 +211,10 @@ TEST_F(ProcessBuilderTest, ManyBuildsOfOneLayerShareTheWork) {
 
 TEST_F(ProcessBuilderTest, WhatAKilledBuildLeftIsRemoved) {
   fs::create_directories(root_ + "/layers/tmp/abc/layer");
+  std::ofstream(root_ + "/layers/sums/code-abc.next") << "1 2\n";
   Open();
   EXPECT_EQ(TempFolders(), 0u);
+  EXPECT_TRUE(fs::is_empty(root_ + "/layers/sums"));
 }
 
 TEST_F(ProcessBuilderTest, CollectKeepsWhatIsUsedOrYoung) {
@@ -530,6 +533,50 @@ TEST_F(ProcessBuilderTest, ALayerMadeAgainLeavesReplicasTheirFiles) {
   EXPECT_EQ(TempFolders(), 0u) << "none lives at the start";
 }
 
+// Replicas may begin at any moment, those of other functions too.
+TEST_F(ProcessBuilderTest, ALayerMadeAgainIsNeverMissing) {
+  Write("handler.py", "def handle(event): return event\n");
+  Write("data.txt", "data");
+  const BuildRequest request = Zip("python3.11");
+  const auto first = Build(request);
+  ASSERT_THAT(first, IsOk());
+  std::atomic<int> missed{0};
+  std::atomic<bool> looked{false};
+  std::jthread looks([&, layer = first->code_dir](const std::stop_token& stop) {
+    struct stat ignored {};
+    for (; !stop.stop_requested(); looked = true)
+      if (lstat(layer.c_str(), &ignored) != 0) ++missed;
+  });
+  while (!looked) std::this_thread::yield();
+  for (int i = 0; i < 200; ++i) {
+    if (i % 8 == 0) Open();  // what it was is removed
+    fs::resize_file(first->code_dir + "/data.txt", 0);
+    ASSERT_THAT(Build(request), IsOk());
+  }
+  looks.request_stop();
+  looks.join();
+  EXPECT_EQ(missed, 0);
+}
+
+TEST_F(ProcessBuilderTest, FoldersAreExchanged) {
+  const std::string a = root_ + "/a", b = root_ + "/b";
+  for (const auto exchange : {&Exchange, &ExchangeByRenames}) {
+    fs::create_directory(a);
+    std::ofstream(a + "/new");
+    std::ofstream(b) << "no folder";
+    EXPECT_TRUE(exchange(a, b));
+    EXPECT_TRUE(fs::exists(b + "/new"));
+    EXPECT_TRUE(fs::is_regular_file(a));
+    EXPECT_FALSE(exchange(root_ + "/none", b));
+    EXPECT_EQ(errno, ENOENT);
+    EXPECT_TRUE(fs::exists(b + "/new"));
+    EXPECT_FALSE(exchange(a, root_ + "/none"));
+    EXPECT_TRUE(fs::is_regular_file(a));
+    fs::remove(a);
+    fs::remove_all(b);
+  }
+}
+
 TEST_F(ProcessBuilderTest, ALayerThatCannotBeMadeAgainStays) {
   bool replace = false;
   sync_ = [&](const std::string& path) -> base::Status {
@@ -769,6 +816,37 @@ TEST_F(HostilePackage, ADamagedInstallationStaysUntilTheNextIsMade) {
   EXPECT_FALSE(IsSameFolder(*replica, layer));
   EXPECT_TRUE(fs::exists(layer + "/evil-1.0.dist-info/METADATA"));
   EXPECT_TRUE(lazy());
+  EXPECT_TRUE(Build(request)->deps_cached);
+}
+
+// A damaged layer is not measured by what was to take its place, be the server killed or the disk
+// full before it did.
+TEST_F(HostilePackage, ASumSpeaksOfItsOwnTreeAlone) {
+  sandbox_ = false;  // where it sees what is to be different each time
+  bool fails = false;
+  sync_ = [&](const std::string&) -> base::Status {
+    if (fails) return base::Err(Code::kUnavailable, "disk full");
+    return base::Ok();
+  };
+  Open();
+  std::ofstream(root_ + "/large");
+  const BuildRequest request = Package(
+      "zipfile.ZipFile(os.path.join(wheel_directory, name), 'a').writestr('evil/more.py', "
+      "'#' * 10000 if os.path.exists('" +
+      root_ + "/large') else '')");
+  const auto first = Build(request);
+  ASSERT_THAT(first, IsOk()) << testing::PrintToString(lines_);
+  const std::string metadata = first->deps_dir + "/evil-1.0.dist-info/METADATA";
+  fs::resize_file(metadata, 0);
+  fs::remove(root_ + "/large");
+  fails = true;
+  EXPECT_THAT(Build(request), IsError(Code::kUnavailable, HasSubstr("disk full")));
+  EXPECT_EQ(fs::file_size(metadata), 0u) << "stays as it was";
+  fails = false;
+  const auto again = Build(request);
+  ASSERT_THAT(again, IsOk()) << testing::PrintToString(lines_);
+  EXPECT_FALSE(again->deps_cached);
+  EXPECT_GT(fs::file_size(metadata), 0u);
   EXPECT_TRUE(Build(request)->deps_cached);
 }
 

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <memory>
 #include <vector>
 
@@ -126,6 +128,26 @@ base::Result<Extent> Measure(const std::string& path, uint64_t enough) {
   Extent extent;
   RETURN_IF_ERROR(Add(folder, 0, enough, extent));
   return extent;
+}
+
+bool Exchange(const std::string& a, const std::string& b) {
+  if (renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return true;
+  return (errno == EINVAL || errno == ENOSYS) && ExchangeByRenames(a, b);
+}
+
+bool ExchangeByRenames(const std::string& a, const std::string& b) {
+  const std::string aside = a + ".aside";
+  if (rename(b.c_str(), aside.c_str()) != 0) return false;
+  if (rename(a.c_str(), b.c_str()) == 0) {
+    if (rename(aside.c_str(), a.c_str()) == 0) return true;
+    const int number = errno;
+    rename(b.c_str(), a.c_str());
+    errno = number;
+  }
+  const int number = errno;
+  rename(aside.c_str(), b.c_str());
+  errno = number;
+  return false;
 }
 
 base::Status RemoveTree(const std::string& path) {

@@ -32,6 +32,12 @@ struct Extent {
 /// be a package's; kInternal: one cannot be read.
 base::Result<Extent> Measure(const std::string& path, uint64_t enough = UINT64_MAX);
 
+/// Gives what is called `a` the name `b` and the other way round, at once; where the file system
+/// cannot, by ExchangeByRenames. False, with errno: each has its name as before.
+bool Exchange(const std::string& a, const std::string& b);
+/// For a moment nothing is called `b`; uses the name `a`.aside.
+bool ExchangeByRenames(const std::string& a, const std::string& b);
+
 /// Removes what is called `path`, a folder with all below it; nothing there is success. Error:
 /// kInternal: something stays.
 base::Status RemoveTree(const std::string& path);
