@@ -102,8 +102,13 @@ class Reader {
       // JSON has one kind of numbers: 256.0 is a whole one too, where a double holds it exactly.
       constexpr double kExact = 9007199254740992;  // 2^53
       const double real = in.is_number_float() ? in.get<double>() : kExact;
-      if (std::abs(real) >= kExact || real != std::trunc(real))
-        return wrong("a whole number of 64 bits");
+      if (std::abs(real) >= kExact || real != std::trunc(real)) {
+        // Of what is a number here the value is no secret, as that of a text could be.
+        return base::Err(base::Code::kInvalidArgument,
+                         fmt::format("want a whole number of 64 bits, got {}",
+                                     in.is_number() ? in.dump() : in.type_name()),
+                         path);
+      }
       value = static_cast<int64_t>(real);
     } else if constexpr (std::is_same_v<T, double>) {
       if (!in.is_number()) return wrong("a number");

@@ -142,7 +142,13 @@ std::optional<base::Error> Overtaken(std::string_view kind, const T& written,
     now.reset();
     return TakenOverError(what);
   }
-  return ChangedError(what, VersionOf(written), VersionOf(*now));
+  auto error = ChangedError(what, VersionOf(written), VersionOf(*now));
+  if constexpr (std::is_same_v<T, api::Job>) {
+    if (now->spec.run_id > written.spec.run_id)
+      error.message += " Somebody raised run_id: set it above " + std::to_string(now->spec.run_id) +
+                       ", or to 0, to go on from here.";
+  }
+  return error;
 }
 
 /// Tells better why a step after the write failed: the object may not be what was `written` any

@@ -127,7 +127,11 @@ base::Result<Next> FunctionReconciler::Reconcile(const api::ObjectKey& key) {
   const std::string input = domain::RevisionInput(view.function.spec);
   const auto decision = DecideFunction(view.function, input, view.revisions, known.least_revision);
   const auto layers = PublishServing(view, decision);
-  if (layers == Layers::kBuilding) return Next::Done();  // the build's end comes back here
+  if (layers == Layers::kBuilding) {  // its end comes back here
+    if (known.published->revision || view.function.status.phase != "Ready") return Next::Done();
+    return WriteStatus(
+        view, "Building", [](api::FunctionStatus&) {}, Next::Done());
+  }
   // Where something new is on its way, that comes first.
   const bool lost = layers != Layers::kThere && !IsUnderway(decision.step);
   if (!lost) DropOthers(view, decision.number);

@@ -332,6 +332,21 @@ TEST_F(FunctionReconcilerTest, LostLayersAreMadeAgainAfterARestart) {
   EXPECT_EQ(world_.Get<Function>("f").status.last_built_at, before.last_built_at);
 }
 
+TEST_F(FunctionReconcilerTest, NewCodeDoesNotWaitForLayersOfTheOldAndNobodyTakesThoseForReady) {
+  world_.PutFunction("f");
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  world_.Stop();
+  std::filesystem::remove_all(world_.dir + "/aaaa");
+  world_.builder.Hold(true);
+  world_.Start();
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Building"));
+  world_.PutFunction("f", [](Function& f) { f.spec.source.hash = "sha256:bbbb"; });
+  ASSERT_TRUE(Eventually([&] { return world_.builder.stopped() == 1; })) << "of the old";
+  world_.builder.Hold(false);
+  ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
+  EXPECT_EQ(world_.serving->Route("f")->revision->revision, 2);
+}
+
 TEST_F(FunctionReconcilerTest, LayersThatCannotBeMadeAgainAreAFailureUntilTheyCan) {
   world_.PutFunction("f");
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));

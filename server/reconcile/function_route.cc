@@ -54,8 +54,8 @@ FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view,
 }
 
 // The layers of the serving revision are gone (a restored backup, an emptied cache): made again
-// from the same source, with no change of revision or status. One function has one build at a time,
-// and the one of a new revision comes first where the old one serves still, or was tried.
+// from the same source, with no change of revision. One function has one build at a time, and that
+// of a new revision comes first.
 FunctionReconciler::Layers FunctionReconciler::Restore(View& view, const Revision& serving,
                                                        bool published, bool underway, bool now,
                                                        std::string& why) {
@@ -64,11 +64,12 @@ FunctionReconciler::Layers FunctionReconciler::Restore(View& view, const Revisio
     why = "its layers cannot be built again: " + lost->second.message;
     return layers;
   };
-  if (published && underway) return Layers::kThere;
+  if (underway && published) return Layers::kThere;
   if (IsLost(view, serving) && (underway || !now)) return cannot(Layers::kStillLost);
+  why = "its layers are being built again";
+  if (underway) return Layers::kStillLost;
   const auto key = KeyOfRevision(serving, view.name());
   const auto outcome = deps_.builds.Ensure(key, serving.spec.function);
-  why = "its layers are being built again";
   if (!outcome) return Layers::kBuilding;
   deps_.builds.Forget(key.ns, key.name);
   auto error = *outcome ? base::Error{} : outcome->error();

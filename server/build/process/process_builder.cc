@@ -43,6 +43,16 @@ constexpr auto kRemoveWait = std::chrono::milliseconds(100);
 // Collect goes by the time of the last use.
 void Touch(const std::string& path) { utimensat(AT_FDCWD, path.c_str(), nullptr, 0); }
 
+base::Status MakeFolders(const std::string& dir) {
+  for (const char* name : {"", "/code", "/deps", "/sums", "/tmp"}) {
+    const std::string folder = dir + name;
+    RETURN_IF_ERROR(base::MakeFolders(folder));
+    if (chmod(folder.c_str(), 0700) != 0)
+      return base::SystemError("cannot use the folder " + folder, Code::kInternal);
+  }
+  return base::Ok();
+}
+
 class ProcessBuilder final : public Builder {
  public:
   ProcessBuilder(ProcessBuilderOptions options, const base::Clock& clock, base::Logger& log)
@@ -164,6 +174,7 @@ class ProcessBuilder final : public Builder {
     }
     ASSIGN_OR_RETURN(const std::string old, NameForOld(layer));
     const std::string work = options_.dir + "/tmp/" + base::RandomHex(8);
+    RETURN_IF_ERROR(MakeFolders(options_.dir));  // somebody may have emptied the cache
     RETURN_IF_ERROR(base::MakeFolders(work + "/layer"));
     const auto made = MakeIn(work, layer, old, make);
     Discard(work);
@@ -473,12 +484,7 @@ base::Result<std::unique_ptr<Builder>> MakeProcessBuilder(ProcessBuilderOptions 
                                                           const base::Clock& clock,
                                                           base::Logger& log) {
   options.dir = fs::absolute(options.dir).lexically_normal().string();
-  for (const char* name : {"", "/code", "/deps", "/sums", "/tmp"}) {
-    const std::string folder = options.dir + name;
-    RETURN_IF_ERROR(base::MakeFolders(folder));
-    if (chmod(folder.c_str(), 0700) != 0)
-      return base::SystemError("cannot use the folder " + folder, Code::kInternal);
-  }
+  RETURN_IF_ERROR(MakeFolders(options.dir));
   RETURN_IF_ERROR(sandbox::WriteEtc(options.dir + "/etc"));
   auto builder = std::make_unique<ProcessBuilder>(std::move(options), clock, log);
   RETURN_IF_ERROR(builder->CleanUp());
