@@ -523,14 +523,22 @@ TEST_F(FunctionReconcilerTest, LayersOfAnotherDataFolderAreNotUsed) {
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
   const auto built = world_.builder.built().size();
   world_.Stop();
-  world_.layers_dir =
-      "/data/layers/";  // a copy, and the folder that it was made from still lies there
+  world_.layers_dir = world_.dir + "/";
+  // This is a copy, and the folder that it was made from still lies there.
+  const World original;
+  ASSERT_THAT(store::MutateStatus<Revision>(*world_.store, "default", "f.1",
+                                            [&](Revision& revision) {
+                                              revision.status.code_dir = original.dir;
+                                              return base::Ok();
+                                            }),
+              base::IsOk());
   world_.Start();
-  ASSERT_TRUE(Eventually([&] { return world_.builder.built().size() == built + 1; }));
   ASSERT_TRUE(Eventually([&] {
     const auto route = world_.serving->Route("f");
     return route && route->revision;
   }));
+  EXPECT_EQ(world_.serving->Route("f")->spec.code_dir, world_.dir + "/aaaa");
+  EXPECT_EQ(world_.builder.built().size(), built + 1);
 }
 
 TEST_F(FunctionReconcilerTest, ARestartInTheMiddleOfABuildGoesOn) {
