@@ -125,12 +125,13 @@ http::Task<void> GatewayImpl::ServeInvoke(http::Exchange& exchange) {
   const auto& request = exchange.request();
   const auto executor = co_await boost::asio::this_coro::executor;
   std::optional<base::Error> error;
-  std::function<void()> check = [&] {
-    const auto caller = deps_.auth.Check(request.headers.Get("Authorization"));
-    if (!caller) error = caller.error();
-    if (const auto plain = request.CheckNotEncoded(); caller && !plain) error = plain.error();
-  };
-  co_await exchange.OnWorker(check);
+  const auto allowed = co_await CheckToken(exchange);
+  const auto plain = request.CheckNotEncoded();
+  if (!allowed) {
+    error = allowed.error();
+  } else if (!plain) {
+    error = plain.error();
+  }
   EventCall call{request.Param("namespace"), request.Param("name"), "", request.request_id,
                  "invoke"};
   std::optional<BodyHold> hold;

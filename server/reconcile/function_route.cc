@@ -39,11 +39,10 @@ FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view,
       return layers;
     }
   }
-  serving = view.Find(status.revision);
 
-  const auto scaled_by = decision.step == FunctionStep::kServe ? view.function.spec
-                         : status.serving                      ? *status.serving
-                                                               : LastServing(view, *serving);
+  const auto scaled_by = decision.step == FunctionStep::kServe
+                             ? view.function.spec
+                             : status.serving.value_or(LastServing(view, *serving));
   route.revision = key;
   route.spec = ReplicaSpecOf(*serving);
   route.scaling = ScalingFor(scaled_by, view.triggers);
