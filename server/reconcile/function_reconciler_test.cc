@@ -18,6 +18,17 @@ using testing::IsEmpty;
 class FunctionReconcilerTest : public testing::Test {
  protected:
   void SetUp() override { world_.Start(); }
+  /// A restart after which the layers of the code "aaaa" are gone and builds (of `hash`) fail.
+  void RestartWithoutLayers(base::Error failure, std::string hash = "") {
+    world_.Stop();
+    std::filesystem::remove_all(world_.dir + "/aaaa");
+    world_.builder.Fails(std::move(failure), std::move(hash));
+    world_.Start();
+  }
+  bool NoteSays(const std::string& word) {
+    return Eventually(
+        [&] { return world_.Get<Function>("f").status.note.find(word) != std::string::npos; });
+  }
   World world_;
 };
 
@@ -270,9 +281,7 @@ TEST_F(FunctionReconcilerTest, ANewerSpecStopsTheBuildOfTheOlder) {
 TEST_F(FunctionReconcilerTest, TroubleOfTheServerIsTriedAgain) {
   world_.builder.Fails(base::Error{Code::kUnavailable, "disk full", "", "", {}});
   world_.PutFunction("f");
-  ASSERT_TRUE(Eventually([&] {
-    return world_.Get<Function>("f").status.note.find("disk full") != std::string::npos;
-  }));
+  ASSERT_TRUE(NoteSays("disk full"));
   EXPECT_EQ(world_.Get<Function>("f").status.phase, "Building");
   EXPECT_LE(world_.builder.built().size(), 3u);  // with backoff, not in a loop
   world_.builder.Fails(std::nullopt);
@@ -350,10 +359,7 @@ TEST_F(FunctionReconcilerTest, NewCodeDoesNotWaitForLayersOfTheOldAndNobodyTakes
 TEST_F(FunctionReconcilerTest, LayersThatCannotBeMadeAgainAreAFailureUntilTheyCan) {
   world_.PutFunction("f");
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
-  world_.Stop();
-  std::filesystem::remove_all(world_.dir + "/aaaa");
-  world_.builder.Fails(base::Error{Code::kFailedPrecondition, "gone", "", "SourceMissing", {}});
-  world_.Start();
+  RestartWithoutLayers(base::Error{Code::kFailedPrecondition, "gone", "", "SourceMissing", {}});
   ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
   EXPECT_EQ(world_.Get<Function>("f").status.failure->reason, "SourceMissing");
   EXPECT_FALSE(world_.Get<Function>("f").status.serving);
@@ -370,11 +376,8 @@ TEST_F(FunctionReconcilerTest, LayersThatCannotBeMadeAgainAreAFailureUntilTheyCa
 TEST_F(FunctionReconcilerTest, NewCodeIsBuiltAlthoughLayersOfTheOldCannotBe) {
   world_.PutFunction("f");
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
-  world_.Stop();
-  std::filesystem::remove_all(world_.dir + "/aaaa");
-  world_.builder.Fails(base::Error{Code::kFailedPrecondition, "gone", "", "SourceMissing", {}},
+  RestartWithoutLayers(base::Error{Code::kFailedPrecondition, "gone", "", "SourceMissing", {}},
                        "sha256:aaaa");
-  world_.Start();
   ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
   const auto built = world_.builder.built().size();
   world_.PutFunction("f", [](Function& f) { f.spec.source.hash = "sha256:bbbb"; });
@@ -388,13 +391,8 @@ TEST_F(FunctionReconcilerTest, LayersThatCannotBeMadeAgainForNowAreTriedWithWait
   world_.PutFunction("f");
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
   const auto before = world_.builder.built().size();
-  world_.Stop();
-  std::filesystem::remove_all(world_.dir + "/aaaa");
-  world_.builder.Fails(base::Error{Code::kUnavailable, "disk full", "", "", {}});
-  world_.Start();
-  ASSERT_TRUE(Eventually([&] {
-    return world_.Get<Function>("f").status.note.find("disk full") != std::string::npos;
-  }));
+  RestartWithoutLayers(base::Error{Code::kUnavailable, "disk full", "", "", {}});
+  ASSERT_TRUE(NoteSays("disk full"));
   EXPECT_EQ(world_.Get<Function>("f").status.phase, "Deploying");
   EXPECT_LE(world_.builder.built().size(), before + 4) << "not one try after the other";
   world_.builder.Fails(std::nullopt);
@@ -501,13 +499,8 @@ TEST_F(FunctionReconcilerTest, LostLayersAreTriedAgainBesideAFailedRevisionToo) 
   world_.builder.Fails(base::Error{Code::kFailedPrecondition, "bad code", "", "BuildFailed", {}});
   world_.PutFunction("f", [](Function& f) { f.spec.source.hash = "sha256:bbbb"; });
   ASSERT_TRUE(world_.Reaches<Function>("f", "Failed"));
-  world_.Stop();
-  std::filesystem::remove_all(world_.dir + "/aaaa");
-  world_.builder.Fails(base::Error{Code::kUnavailable, "disk full", "", "", {}});
-  world_.Start();
-  ASSERT_TRUE(Eventually([&] {
-    return world_.Get<Function>("f").status.note.find("disk full") != std::string::npos;
-  }));
+  RestartWithoutLayers(base::Error{Code::kUnavailable, "disk full", "", "", {}});
+  ASSERT_TRUE(NoteSays("disk full"));
   EXPECT_EQ(world_.Get<Function>("f").status.phase, "Failed");
   EXPECT_EQ(world_.Get<Function>("f").status.failure->reason, "BuildFailed");
   world_.builder.Fails(std::nullopt);

@@ -598,6 +598,12 @@ TEST_F(CronClockWasAhead, TheNewestTimeThatFiredDoesNotFireAgain) {
 class CronClockWasBehind : public CronClockWasAhead,
                            public testing::WithParamInterface<std::chrono::hours> {
  protected:
+  void FireOnce() {
+    TakeUp(Make("allow", "all"));
+    clock_.Advance(minutes(1));
+    scheduler_->Tick();
+    ASSERT_EQ(Runs().size(), 1u);
+  }
   void SetUp() override {
     clock_.Advance(std::chrono::hours(24 * 365));
     CronClockWasAhead::SetUp();
@@ -660,20 +666,14 @@ TEST_P(CronClockWasBehind, AfterItWasAheadTheSame) {
 }
 
 TEST_P(CronClockWasBehind, WhatIsMissedSinceCounts) {
-  TakeUp(Make("allow", "all"));
-  clock_.Advance(minutes(1));
-  scheduler_->Tick();
-  ASSERT_EQ(Runs().size(), 1u);
+  ASSERT_NO_FATAL_FAILURE(FireOnce());
   Behind();
   Right(minutes(3));
   EXPECT_EQ(Runs().size(), 4u);
 }
 
 TEST_P(CronClockWasBehind, ARestartMeanwhileChangesNothing) {
-  TakeUp(Make("allow", "all"));
-  clock_.Advance(minutes(1));
-  scheduler_->Tick();
-  ASSERT_EQ(Runs().size(), 1u);
+  ASSERT_NO_FATAL_FAILURE(FireOnce());
   clock_.Advance(-GetParam());
   Restart(seconds(0));
   Right();
@@ -684,10 +684,7 @@ TEST_P(CronClockWasBehind, ARestartMeanwhileChangesNothing) {
 }
 
 TEST_P(CronClockWasBehind, SoDoesAChangeOrASwitchMeanwhile) {
-  TakeUp(Make("allow", "all"));
-  clock_.Advance(minutes(1));
-  scheduler_->Tick();
-  ASSERT_EQ(Runs().size(), 1u);
+  ASSERT_NO_FATAL_FAILURE(FireOnce());
   const auto enable = [&](bool on) {
     return Change([&](api::Trigger& trigger) { trigger.spec.enabled = on; });
   };
