@@ -11,8 +11,9 @@ namespace {
 
 using base::Code;
 constexpr int kMaxTries = 8;
-constexpr std::string_view kNotBegun =
-    "NotBegun";  // inner reason: the handler did not begin, try another slot
+// Inner reasons: the handler did not begin, try another slot; the body comes too slowly to hold
+// one.
+constexpr std::string_view kNotBegun = "NotBegun", kBodyLate = "BodyLate";
 // The runner measures timeout_sec too, and its answer says more than ours.
 constexpr auto kRunnerFirst = std::chrono::milliseconds(250);
 // What a call that is waited for to its end may need beside its own time and that of another call
@@ -55,6 +56,21 @@ base::Error GatewayImpl::Explain(const base::Error& error, const FunctionState& 
           {}};
 }
 
+// The body to the replica, as it comes. Nothing of the function runs before it is whole there.
+http::Task<base::Status> GatewayImpl::Pass(http::UpstreamCall& call, const Outgoing& out,
+                                           std::chrono::steady_clock::time_point until) {
+  for (size_t passed = 0;;) {
+    auto status = co_await call.WriteBody(std::string_view(out.body).substr(passed));
+    if (!status) co_return status;
+    passed = out.body.size();
+    if (out.more == nullptr || out.more->whole()) break;
+    status = co_await out.more->Read(passed + 1, until);
+    if (!status) co_return status;
+  }
+  auto status = co_await call.FinishBody();
+  co_return status;
+}
+
 http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::TryOnce(
     boost::asio::any_io_executor executor, std::shared_ptr<FunctionState> function,
     const Outgoing& out, std::stop_token gone) {
@@ -66,7 +82,9 @@ http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::TryOnce(
   if (gone.stop_requested()) co_return base::Err(Code::kCancelled, "the caller is gone");
   const auto timeout = std::chrono::seconds(slot->spec().timeout_sec);
   const auto now = std::chrono::steady_clock::now();
-  const auto deadline = out.give_up ? now + timeout * 2 + kEndFirst : now + timeout + kRunnerFirst;
+  const bool more = out.more != nullptr && !out.more->whole();
+  const auto whole_by = now + (more ? options_.upload_patience : std::chrono::milliseconds(0));
+  const auto deadline = whole_by + (out.give_up ? timeout * 2 + kEndFirst : timeout + kRunnerFirst);
   attempt.call = upstream_.Call(executor, slot->endpoint(), deadline);
   auto* call = attempt.call.get();
   const auto live = std::make_shared<Live>(Live{call});
@@ -78,19 +96,30 @@ http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::TryOnce(
       gone, out.give_up ? OnItsThread(executor, live, end) : OnItsThread(executor, live, cancel));
   std::stop_callback on_give_up(out.give_up.value_or(std::stop_token()),
                                 OnItsThread(executor, live, cancel));
-  auto status = co_await call->Open(out.method, out.target, out.headers, out.body.size());
+  std::optional<uint64_t> length = out.body.size();
+  if (more) length = out.more->length();
+  auto status = co_await call->Open(out.method, out.target, out.headers, length);
   if (!status && status.error().reason == "NotStarted") {
     slot->Suspect();
     co_return base::Err(Code::kUnavailable, status.error().message, "", std::string(kNotBegun));
   }
+  if (status) status = co_await Pass(*call, out, whole_by);
+  if (more && out.more->failed()) co_return base::Err(status.error());
+  if (!status && status.error().reason == "NotYet") {
+    co_return base::Err(Code::kUnavailable, status.error().message, "", std::string(kBodyLate));
+  }
   // A write that fails may still have an answer to read: the runner said no before it read all.
-  if (status) status = co_await call->WriteBody(out.body);
+  const bool passed = status.has_value();
   live->sent = true;
   if (out.give_up && gone.stop_requested()) call->FinishSending();
   auto head = co_await call->ReadHead();
   if (!head) {
     auto explained = Explain(head.error(), *function, slot->spec().timeout_sec);
-    if (head.error().reason == "ConnectionLost") slot->Suspect();
+    if (head.error().reason == "ConnectionLost") {
+      slot->Suspect();
+      if (!passed)
+        explained = {Code::kUnavailable, head.error().message, "", std::string(kNotBegun), {}};
+    }
     // The runner ends a call in time and says so; one that says nothing is of no use.
     if (head.error().code == Code::kDeadlineExceeded) slot->Refused();
     co_return base::Err(std::move(explained));
@@ -112,8 +141,13 @@ http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::TryOnce(
 http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::Send(
     boost::asio::any_io_executor executor, std::shared_ptr<FunctionState> function,
     const Outgoing& out, std::stop_token gone) {
-  for (int tries = 1;; ++tries) {
+  for (int tries = 1;;) {
     auto attempt = co_await TryOnce(executor, function, out, gone);
+    if (!attempt && attempt.error().reason == kBodyLate) {
+      const auto rest = co_await out.more->Read();
+      if (!rest) co_return base::Err(rest.error());
+      continue;
+    }
     if (attempt || attempt.error().reason != kNotBegun) co_return attempt;
     if (tries == kMaxTries) {
       co_return base::Err(
@@ -124,7 +158,7 @@ http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::Send(
               function->Id(), tries),
           "", "Unavailable");
     }
-    boost::asio::steady_timer pause(executor, std::chrono::milliseconds(5 << tries));
+    boost::asio::steady_timer pause(executor, std::chrono::milliseconds(5 << tries++));
     co_await pause.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
   }
 }

@@ -68,7 +68,8 @@ http::Task<base::Result<GatewayImpl::RawEvent>> GatewayImpl::CallEvent(
   headers.Add("X-Request-Id", call.request_id.empty() ? base::RandomHex(16) : call.request_id);
   headers.Add("X-Sless-Source", call.source);
   if (give_up) headers.Add("X-Sless-Await-End", "1");
-  const Outgoing out{"POST", "/event", std::move(headers), call.event_json, std::move(give_up)};
+  const Outgoing out{"POST",          "/event", std::move(headers),
+                     call.event_json, nullptr,  std::move(give_up)};
   auto attempt = co_await Send(executor, function, out, gone);
   const auto fail = [&](base::Error error) {
     Count(*function, call.source,
@@ -134,13 +135,14 @@ http::Task<void> GatewayImpl::ServeInvoke(http::Exchange& exchange) {
   }
   EventCall call{request.Param("namespace"), request.Param("name"), "", request.request_id,
                  "invoke"};
-  std::optional<BodyHold> hold;
+  std::optional<CallBody> body;
   if (!error) {
     const auto function = co_await FindOrWait(executor, call.ns, call.function);
     if (function) {
-      hold.emplace(buffered_, function);
-      const auto read = co_await ReadBody(exchange, *hold, call.event_json);
+      body.emplace(exchange, options_, buffered_, function);
+      const auto read = co_await body->Read();
       if (!read) error = read.error();
+      call.event_json = body->Take();
     } else {
       error = NoSuchFunction(call.ns, call.function);
     }
@@ -165,7 +167,7 @@ http::Task<void> GatewayImpl::ServeInvoke(http::Exchange& exchange) {
     std::function<void()> read = [&] { result = ReadEvent(raw); };
     co_await exchange.OnWorker(read);
   }
-  hold.reset();
+  body.reset();
   http::Response response;
   if (result) {
     response = http::Response::Json(200, std::move(result->result_json));

@@ -22,8 +22,13 @@ struct GatewayOptions {
   size_t max_buffered =
       256 * 1024 * 1024;  ///< bytes of all request bodies until their answer begins; more is 503
   size_t max_buffered_of_one = 64 * 1024 * 1024;  ///< the same of one function
-  std::string external_scheme = "http";           ///< what functions see as X-Forwarded-Proto
-  base::AddressSet trusted_proxies;               ///< peers whose X-Forwarded-* count, see OriginOf
+  /// Of a request body above this only so much is read before a slot is taken; the rest goes to the
+  /// replica as it comes.
+  size_t first_bytes = 64 * 1024;
+  /// How long a slot is held for the rest. A body that takes longer is read whole without one.
+  std::chrono::milliseconds upload_patience{500};
+  std::string external_scheme = "http";  ///< what functions see as X-Forwarded-Proto
+  base::AddressSet trusted_proxies;      ///< peers whose X-Forwarded-* count, see OriginOf
   /// A replica that has refused every call for so long (at least 5) while it runs none is
   /// replaced. Above the runner's 5 s, for which a call waits for a process that is being replaced.
   std::chrono::milliseconds refusing_for{10'000};
@@ -33,10 +38,11 @@ struct GatewayOptions {
 
 /// The way of every call to a function: HTTP under /fn/, the authenticated invoke, jobs and cron.
 ///
-/// A request body is read whole (within max_body) before a slot is taken, so that a
-/// slow client holds no replica and a call that was refused before it began can be repeated
-/// elsewhere; answers are streamed. timeout_sec counts from the slot; the gateway gives the runner
-/// 250 ms more, since the runner's own answer tells more.
+/// Bodies are streamed both ways, see docs/decisions/0015: that of a request while its client keeps
+/// up, so that a slow one holds no replica. What has come of it is kept, so that a call that was
+/// refused before it began can be repeated elsewhere. timeout_sec counts from when the replica has
+/// the whole request; the gateway gives the runner 250 ms more, since the runner's own answer tells
+/// more.
 class Gateway : public Serving, public Invoker {
  public:
   /// All outlive the gateway.

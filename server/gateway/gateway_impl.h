@@ -4,7 +4,7 @@
 
 #include "client/base/guarded.h"
 #include "server/gateway/activator.h"
-#include "server/gateway/body_hold.h"
+#include "server/gateway/call_body.h"
 #include "server/gateway/gateway.h"
 #include "server/http/stream.h"
 #include "server/http/upstream.h"
@@ -51,7 +51,8 @@ class GatewayImpl final : public Gateway {
     std::string method;
     std::string target;
     http::Headers headers;
-    const std::string& body;
+    const std::string& body;  ///< as far as it has come
+    CallBody* more;           ///< where more of it comes from; null: that is all
     /// Set: `gone` ends the call at its replica, and its answer, which comes once the call has
     /// ended, is waited for until this one is requested.
     std::optional<std::stop_token> give_up;
@@ -70,6 +71,8 @@ class GatewayImpl final : public Gateway {
   /// Why a call broke off, in the words of invoker.h.
   static base::Error Explain(const base::Error& error, const FunctionState& function,
                              int64_t timeout_sec);
+  http::Task<base::Status> Pass(http::UpstreamCall& call, const Outgoing& out,
+                                std::chrono::steady_clock::time_point until);
   http::Task<base::Result<Attempt>> TryOnce(boost::asio::any_io_executor executor,
                                             std::shared_ptr<FunctionState> function,
                                             const Outgoing& out, std::stop_token gone);
@@ -79,7 +82,6 @@ class GatewayImpl final : public Gateway {
                                  http::Response& refusal, bool& with_token);
   http::Task<base::Status> CheckToken(http::Exchange& exchange);
   http::Task<void> LeaveOutDetails(http::Exchange& exchange, base::Error& error);
-  http::Task<base::Status> ReadBody(http::Exchange& exchange, BodyHold& hold, std::string& body);
   http::Task<bool> Relay(http::Exchange& exchange, Attempt attempt);
   // event_call.cc: jobs, cron, invoke
   /// What a runner answered. May be large: parsed where a thread may be busy, see ReadEvent.

@@ -650,6 +650,129 @@ TEST_F(GatewayTest, AReplicaThatRefusesForAMomentIsLeftAlone) {
   EXPECT_EQ(runtime.starts, 1);
 }
 
+class Uploads : public GatewayTest {
+ protected:
+  explicit Uploads(std::chrono::milliseconds patience = 20s)
+      : GatewayTest({.first_bytes = 1000, .upload_patience = patience}) {
+    auto route = MakeRoute(1);
+    route.scaling.max_replicas = 1;
+    gateway->Publish(std::move(route));
+    EXPECT_EQ(Get("/fn/default/f").status, 200);
+  }
+  std::string Head(size_t length) {
+    return fmt::format("POST /fn/default/f HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
+                       length);
+  }
+  bool Holds(int places) {
+    return Eventually([&] { return gateway->Observe("default", "f").in_flight == places; });
+  }
+  bool Received(size_t bytes) {
+    return Eventually([&] { return runtime.received == bytes; });
+  }
+  const std::string part = std::string(3000, 'p');
+};
+TEST_F(Uploads, GoToTheReplicaAsTheyCome) {
+  http::RawClient client(server->address());
+  client.Send(Head(9000) + part);
+  EXPECT_TRUE(Received(3000));
+  EXPECT_TRUE(Holds(1));
+  client.Send(part);
+  EXPECT_TRUE(Received(6000));
+  EXPECT_EQ(runtime.calls, 1) << "the one of the set-up";
+  client.Send(part);
+  const auto answer = http::ParseAnswer(client.ReadResponse());
+  EXPECT_EQ(answer.body, "1 / " + part + part + part);
+  EXPECT_EQ(answer.Header("Echo-Content-Length"), "9000");
+  EXPECT_TRUE(Holds(0));
+}
+TEST_F(Uploads, ChunksToo) {
+  const std::string chunk = "bb8\r\n" + part + "\r\n";
+  http::RawClient client(server->address());
+  client.Send("POST /fn/default/f HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" +
+              chunk);
+  EXPECT_TRUE(Received(3000));
+  client.Send(chunk);
+  EXPECT_TRUE(Received(6000));
+  client.Send("0\r\n\r\n");
+  EXPECT_EQ(http::ParseAnswer(client.ReadResponse()).body, "1 / " + part + part);
+}
+TEST_F(Uploads, OneThatEndsEarlyBeginsNoCall) {
+  http::RawClient broken(server->address()), gone(server->address()), large(server->address());
+  const std::string chunked =
+      "POST /fn/default/f HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nbb8\r\n" + part +
+      "\r\n";
+  broken.Send(chunked);
+  EXPECT_TRUE(Received(3000));
+  broken.Send("nonsense\r\n");
+  auto answer = http::ParseAnswer(broken.ReadResponse());
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_THAT(answer.body, HasSubstr("not framed as HTTP wants: ")) << "for its sender to read";
+  EXPECT_TRUE(Holds(0));
+  gone.Send(Head(9000) + part);
+  EXPECT_TRUE(Received(6000));
+  EXPECT_TRUE(Holds(1));
+  gone.Close();
+  EXPECT_TRUE(Holds(0));
+  large.Send(chunked);
+  EXPECT_TRUE(Received(9000));
+  const std::string mib(1024 * 1024, 'm');
+  for (int i = 0; i < 6; ++i) large.Send("100000\r\n" + mib + "\r\n");
+  EXPECT_EQ(http::ParseAnswer(large.ReadResponse()).status, 413);
+  EXPECT_TRUE(Holds(0));
+  EXPECT_EQ(runtime.calls, 1);
+  EXPECT_EQ(runtime.starts, 1);
+}
+TEST_F(Uploads, AreSentAgainWhereTheReplicaDoesNotTakeThem) {
+  runtime.refuse_next = true;
+  http::RawClient refused(server->address());
+  refused.Send(Head(6000) + part);
+  EXPECT_TRUE(Received(3000));
+  refused.Send(part);
+  EXPECT_EQ(http::ParseAnswer(refused.ReadResponse()).body, "1 / " + part + part);
+  EXPECT_EQ(runtime.received, 12'000u);
+
+  http::RawClient dropped(server->address());
+  dropped.Send(Head(9000) + part);
+  EXPECT_TRUE(Received(15'000));
+  runtime.Kill(Rev(1), runtime.Observe(Rev(1)).front().id);
+  dropped.Send(part);  // more than one write, until the connection is known to be gone
+  std::this_thread::sleep_for(50ms);
+  dropped.Send(part);
+  EXPECT_EQ(http::ParseAnswer(dropped.ReadResponse()).body, "1 / " + part + part + part);
+  EXPECT_EQ(runtime.calls, 3);
+}
+
+class ImpatientUploads : public Uploads {
+ protected:
+  ImpatientUploads() : Uploads(500ms) {}
+};
+TEST_F(ImpatientUploads, OneThatStallsGivesItsPlaceBack) {
+  http::RawClient slow(server->address());
+  slow.Send(Head(6000) + part);
+  EXPECT_TRUE(Received(3000));
+  const auto answer = Get("/fn/default/f");
+  EXPECT_EQ(answer.status, 200) << "the place of the slow one";
+  EXPECT_TRUE(Holds(0));
+  EXPECT_EQ(runtime.calls, 2);
+  slow.Send(part);
+  EXPECT_EQ(http::ParseAnswer(slow.ReadResponse()).body, "1 / " + part + part);
+  EXPECT_EQ(runtime.starts, 1) << "nobody blames the replica";
+}
+TEST_F(ImpatientUploads, OneThatIsSlowFromTheStartTakesNone) {
+  http::RawClient slow(server->address());
+  slow.Send(
+      "POST /fn/default/f HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n"
+      "Expect: 100-continue\r\n\r\n");
+  ASSERT_THAT(slow.ReadResponse(), StartsWith("HTTP/1.1 100 ")) << "its body is being read";
+  std::this_thread::sleep_for(50ms);
+  slow.Send(part);  // that leaves a second for the rest
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(runtime.received, 0u);
+  slow.Send(std::string(57'000, 'r'));
+  EXPECT_EQ(http::ParseAnswer(slow.ReadResponse()).status, 200);
+  EXPECT_EQ(runtime.received, 60'000u);
+}
+
 class SlowBodies : public GatewayTest {
  protected:
   SlowBodies() : GatewayTest({}, {.workers = 4, .body_time = 300ms, .body_rate = 100'000}) {}
@@ -691,7 +814,9 @@ TEST_F(SlowBodies, WhatHasComeBuysTime) {
 
 class LittleRoom : public GatewayTest {
  protected:
-  LittleRoom() : GatewayTest({.max_buffered = 250'000, .max_buffered_of_one = 100'000}) {
+  LittleRoom()
+      : GatewayTest(
+            {.max_buffered = 250'000, .max_buffered_of_one = 100'000, .first_bytes = 92'000}) {
     for (const char* name : {"f", "g", "h"}) {
       auto route = MakeRoute(1);
       route.name = route.revision->name = name;

@@ -89,7 +89,7 @@ struct Waiter {
 struct FunctionState {
   std::string ns;
   std::string name;
-  std::atomic<size_t> buffered{0};             ///< bytes of its calls' bodies, see BodyHold
+  std::atomic<size_t> buffered{0};             ///< bytes of its calls' bodies, see CallBody
   std::mutex mutex;                            ///< guards all below
   std::shared_ptr<const FunctionRoute> route;  ///< null until published
   std::shared_ptr<Pool> serving;               ///< null: no revision

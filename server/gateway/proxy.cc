@@ -86,26 +86,6 @@ http::Task<void> GatewayImpl::LeaveOutDetails(http::Exchange& exchange, base::Er
   if (!known) error.message.resize(detail);
 }
 
-http::Task<base::Status> GatewayImpl::ReadBody(http::Exchange& exchange, BodyHold& hold,
-                                               std::string& body) {
-  for (;;) {
-    const auto piece = co_await exchange.ReadBody();
-    if (!piece) co_return base::Err(piece.error());
-    if (piece->empty()) co_return base::Ok();
-    body.append(*piece);
-    hold.Add(piece->size());
-    if (hold.OfFunction() > options_.max_buffered_of_one) {
-      co_return base::Err(Code::kUnavailable,
-                          "too many request bodies of this function are waiting; try again", "",
-                          "Overloaded");
-    }
-    if (hold.OfAll() > options_.max_buffered) {
-      co_return base::Err(Code::kUnavailable, "too many request bodies are waiting; try again", "",
-                          "Overloaded");
-    }
-  }
-}
-
 http::Task<bool> GatewayImpl::Relay(http::Exchange& exchange, Attempt attempt) {
   http::Response head;
   head.status = attempt.head.status;
@@ -150,22 +130,26 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
     co_await exchange.Respond(std::move(refusal));
     co_return;
   }
-  std::string body;
-  BodyHold hold(buffered_, function);
-  auto read = co_await ReadBody(exchange, hold, body);
+  CallBody body(exchange, options_, buffered_, function);
+  auto read = co_await body.Read(options_.first_bytes);
+  if (read && !body.whole() && !body.KeepsUp(options_.upload_patience)) {
+    read = co_await body.Read();
+  }
   base::Result<Attempt> attempt = tl::unexpected<base::Error>(base::Error{});
   if (read) {
     auto origin = OriginOf(request, options_.trusted_proxies, options_.external_scheme);
     const Outgoing out{request.method,
                        "/http" + (request.rest.empty() ? "/" : request.rest) +
                            (request.query.empty() ? "" : "?" + request.query),
-                       ForFunction(request, with_token, std::move(origin)), body};
+                       ForFunction(request, with_token, std::move(origin)),
+                       body.bytes(),
+                       &body,
+                       {}};
     attempt = co_await Send(executor, function, out, request.gone);
   } else {
     attempt = base::Err(read.error());
   }
-  std::string().swap(body);  // not kept while a slow client reads its answer
-  hold.Release();
+  body.Release();  // not kept while a slow client reads its answer
   if (!attempt) {
     Count(*function, "http",
           attempt.error().reason.empty() ? base::CodeName(attempt.error().code)
@@ -173,7 +157,7 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
           began);
     // What is wrong with the body its sender may read.
     auto error = attempt.error();
-    if (read && !with_token) co_await LeaveOutDetails(exchange, error);
+    if (!body.failed() && !with_token) co_await LeaveOutDetails(exchange, error);
     auto answer = ErrorResponse(std::move(error));
     co_await exchange.Respond(std::move(answer));
     co_return;

@@ -100,6 +100,20 @@ class ServerTest : public testing::Test {
       }
       co_await exchange.FinishBody();
     });
+    AddStream(router, "POST", "/patient", [this](Exchange& exchange) -> Task<void> {
+      auto answer = Response::Text(200, "");
+      for (;;) {
+        const auto piece = co_await exchange.ReadBody(std::chrono::steady_clock::now() + 20ms);
+        if (!piece && piece.error().reason == "NotYet") {
+          ++waits;
+          continue;
+        }
+        if (!piece) answer = Response::FromError(piece.error());
+        if (!piece || piece->empty()) break;
+        answer.body += *piece;
+      }
+      co_await exchange.Respond(std::move(answer));
+    });
     AddStream(router, "GET", "/cut", [](Exchange& exchange) -> Task<void> {
       Response head;
       co_await exchange.StartResponse(std::move(head), 10);
@@ -147,7 +161,7 @@ class ServerTest : public testing::Test {
   Router router;
   ServerOptions options;
   WakeHub hub;
-  std::atomic<int> slow{0}, checks{0}, value{0}, uploads{0};
+  std::atomic<int> slow{0}, checks{0}, value{0}, uploads{0}, waits{0};
   std::atomic<bool> release{false}, saw_gone{false};
   std::mutex mutex;
   std::vector<Responder> later;
@@ -568,6 +582,29 @@ TEST_F(ServerTest, StreamsBothWays) {
   EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "abcde");
   EXPECT_EQ(Call(server->address(), "PURGE", "/stream/x", std::string(500'000, 'a')).body.size(),
             500'000u);
+}
+
+TEST_F(ServerTest, AStreamThatWaitsForABodyInStepsLosesNothingOfIt) {
+  RawClient client(Start());
+  client.Send("POST /patient HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+  // Also within a chunk's head and end, where the parser is in the middle of something.
+  for (const char* part :
+       {"5", "\r", "\nhel", "lo\r", "\n5;ext", "=1\r\n worl\r\n", "0\r\n", "\r\n"}) {
+    const int before = waits;
+    ASSERT_TRUE(Eventually([&] { return waits > before; })) << part;
+    client.Send(part);
+  }
+  EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "hello worl");
+  client.Send("POST /patient HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nwhole");
+  EXPECT_EQ(ParseAnswer(client.ReadResponse()).body, "whole") << "the connection is as good as new";
+}
+
+TEST_F(ServerTest, WaitingInStepsBuysABodyNoTime) {
+  options.body_time = 200ms;
+  RawClient client(Start());
+  client.Send("POST /patient HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhe");
+  EXPECT_EQ(ParseAnswer(client.ReadResponse()).status, 408);
+  EXPECT_GT(waits, 1);
 }
 
 TEST_F(ServerTest, ManyLongPollsHoldNoWorker) {

@@ -61,7 +61,9 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
 
   const Request& request() const override { return request_; }
   std::optional<uint64_t> body_length() const override;
-  Task<base::Result<std::string_view>> ReadBody() override;
+  Task<base::Result<std::string_view>> ReadBody(
+      std::chrono::steady_clock::time_point until =
+          std::chrono::steady_clock::time_point::max()) override;
   Task<base::Status> Respond(Response response) override;
   Task<base::Status> StartResponse(Response head, std::optional<uint64_t> length) override;
   Task<base::Status> WriteBody(std::string_view bytes) override;

@@ -18,6 +18,29 @@ base::Error Gone() {
   return {base::Code::kCancelled, "the client closed the connection or was too slow", "", "", {}};
 }
 
+// Breaks off what waits for the socket at `at`; the connection stays as it is.
+class Alarm {
+ public:
+  Alarm(Socket& socket, std::chrono::steady_clock::time_point at) : timer_(socket.get_executor()) {
+    if (at == std::chrono::steady_clock::time_point::max()) return;
+    rang_ = std::make_shared<bool>(false);
+    timer_.expires_at(at);
+    timer_.async_wait(
+        [&socket, rang = std::weak_ptr<bool>(rang_)](boost::system::error_code error) {
+          const auto armed = rang.lock();
+          if (error || !armed) return;
+          *armed = true;
+          socket.cancel(error);
+        });
+  }
+  bool rang() const { return rang_ && *rang_; }
+
+ private:
+  asio::steady_timer timer_;
+  // Gone with the alarm: a handler that is on its way by then must not break off what comes next.
+  std::shared_ptr<bool> rang_;
+};
+
 }  // namespace
 
 std::optional<uint64_t> Session::body_length() const {
@@ -52,7 +75,8 @@ base::Status Session::CheckBody() const {
       "", "BodyTooSlow");
 }
 
-Task<base::Result<std::string_view>> Session::ReadBody() {
+Task<base::Result<std::string_view>> Session::ReadBody(
+    std::chrono::steady_clock::time_point until) {
   auto good = CheckBody();
   if (!good) co_return base::Err(good.error());
   if (!parser_->is_done()) {
@@ -62,9 +86,11 @@ Task<base::Result<std::string_view>> Session::ReadBody() {
   chunk_.resize(kPiece);
   // For the piece, however many reads it takes: the extensions of a chunk are none of it.
   if (!parser_->is_done()) stream_.expires_after(shared_->options.body_timeout);
+  Alarm alarm(stream_.socket(), until);
   size_t got = 0;
+  bool late = false;
   const auto began = std::chrono::steady_clock::now();
-  while (got == 0 && !parser_->is_done()) {
+  while (got == 0 && !late && !parser_->is_done()) {
     auto& body = parser_->get().body();
     body.data = chunk_.data();
     body.size = chunk_.size();
@@ -73,7 +99,9 @@ Task<base::Result<std::string_view>> Session::ReadBody() {
     if (parser_->content_length_remaining().value_or(kPiece) > 4096) buffer_.reserve(kPiece);
     auto [error, n] = co_await beast::http::async_read_some(stream_, buffer_, *parser_, kTuple);
     got = chunk_.size() - body.size;
-    if (error && error != beast::http::error::need_buffer) {
+    if (error == asio::error::operation_aborted && alarm.rang()) {
+      late = true;  // the parser and the buffer keep what they have
+    } else if (error && error != beast::http::error::need_buffer) {
       closing_ = true;
       if (error.category() == make_error_code(beast::http::error::bad_chunk).category() &&
           error != beast::http::error::partial_message &&
@@ -91,6 +119,10 @@ Task<base::Result<std::string_view>> Session::ReadBody() {
   body_took_ += std::chrono::steady_clock::now() - began;
   good = CheckBody();
   if (!good) co_return base::Err(good.error());
+  if (late) {
+    co_return base::Err(base::Code::kDeadlineExceeded, "no more of the body has come", "",
+                        "NotYet");
+  }
   if (parser_->is_done()) WatchForClose();
   co_return std::string_view(chunk_.data(), got);
 }

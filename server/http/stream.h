@@ -31,9 +31,11 @@ class Exchange {
   /// Next piece of the body (at most 64 KiB), valid until the next call; empty at the end. Errors:
   /// kTooLarge above the route's limit; kDeadlineExceeded, reason "BodyTooSlow", where the whole
   /// takes too long (ServerOptions::body_time); kCancelled where the client went away or the next
-  /// piece did not come in time; kInvalidArgument for broken framing. After an error answer and
-  /// return.
-  virtual Task<base::Result<std::string_view>> ReadBody() = 0;
+  /// piece did not come in time; kInvalidArgument for broken framing: after these answer and
+  /// return. kDeadlineExceeded, reason "NotYet": nothing has come by `until`; read on at will.
+  virtual Task<base::Result<std::string_view>> ReadBody(
+      std::chrono::steady_clock::time_point until =
+          std::chrono::steady_clock::time_point::max()) = 0;
   /// The whole answer in one call.
   virtual Task<base::Status> Respond(Response response) = 0;
   /// Head of a streamed answer (response.body is not sent). `length`: of the body; nullopt:

@@ -102,6 +102,11 @@ void OnEvent(Engine& engine, Request request, Responder respond) {
 
 void OnHttp(Engine& engine, const base::Clock& clock, Request request, Responder respond) {
   if (const auto fits = CheckSize(request); !fits) return respond(ErrorAnswer(fits.error(), 413));
+  // A handler learns the length of the body, however it came here.
+  if (request.headers.Has("Transfer-Encoding")) {
+    request.headers.Remove("Transfer-Encoding");
+    request.headers.Set("Content-Length", std::to_string(request.body.size()));
+  }
   std::string event = HttpEvent(request, clock.Now());
   engine.Submit(
       {request.request_id, Source(request, "http"), std::move(event), request.gone,

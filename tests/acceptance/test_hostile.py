@@ -264,6 +264,27 @@ class Http(HostileCase):
                 self.assertLess(one.result(60), 25)
             self.assertLess(body.result(90), 45)
 
+    def test_an_upload_wakes_its_function_and_holds_no_replica_once_it_stalls(self):
+        self.function("up", "def handle(event):\n    h = event['headers']\n"
+                      "    return [len(event['body']), h.get('content-length'), h.get('transfer-encoding')]\n", maxReplicas=1, idleTimeoutSec=1)
+        self.http_trigger("up", "up")
+
+        def running():
+            return self.plane.object("functions", "default", "up")["status"].get("readyReplicas", 0)
+
+        half = b"a" * 100_000
+        for framing, pieces in {"Content-Length: 200000": (half, half),
+                                "Transfer-Encoding: chunked": (b"186a0\r\n" + half + b"\r\n", b"186a0\r\n" + half + b"\r\n0\r\n\r\n")}.items():
+            with self.subTest(framing), Raw(self.plane) as raw:
+                self.until(lambda: running() == 0, 20, "it is idle")
+                raw.send(f"POST /fn/default/up HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{framing}\r\n\r\n".encode() + pieces[0])
+                self.until(lambda: running() == 1, 10, "half of a body has woken it")
+                other = self.plane.call("default/up", method="POST", body=b"abc")
+                self.assertEqual((200, [3, "3", None]), (other.status, other.json()))
+                answer = raw.send(pieces[1]).read()
+                self.assertEqual([200], statuses(answer), answer)
+                self.assertEqual([200_000, "200000", None], json.loads(answer.partition(b"\r\n\r\n")[2]))
+
     def test_a_thousand_idle_connections(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft < 1200:

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "client/base/strings.h"
+#include "server/http/stream.h"
 
 namespace sless::gateway {
 
@@ -77,7 +78,22 @@ http::Router FakeRuntime::MakeRouter(const std::shared_ptr<Node>& node, int64_t 
     return response;
   };
   router.Add("POST", "/event", call, {.max_body = 10'000'000});
-  router.Add("*", "/http/*", call, {.max_body = 10'000'000});
+  http::AddStream(router, "*", "/http/*",
+                  [this, call](http::Exchange& exchange) -> http::Task<void> {
+                    auto request = exchange.request();
+                    for (;;) {
+                      const auto piece = co_await exchange.ReadBody();
+                      if (!piece) co_return;
+                      if (piece->empty()) break;
+                      received += piece->size();
+                      request.body.append(*piece);
+                    }
+                    std::optional<http::Reply> reply;
+                    std::function<void()> work = [&] { reply = call(request); };
+                    co_await exchange.OnWorker(work);
+                    co_await exchange.Respond(std::move(reply->response()));
+                  },
+                  {.max_body = 10'000'000});
   return router;
 }
 

@@ -42,6 +42,7 @@ class FakeRuntime final : public runtime::Runtime {
   std::atomic<int> most_at_once{0};  ///< calls of one replica, the highest ever
   std::atomic<int> cancelled{0};     ///< calls whose client went away
   std::atomic<int> calls{0};
+  std::atomic<size_t> received{0};       ///< bytes of bodies under /http, also of those cut off
   std::atomic<bool> refuse_next{false};  ///< the next call is refused as Draining
 
   int Running(const runtime::RevisionKey& revision) const;
