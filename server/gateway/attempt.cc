@@ -11,9 +11,8 @@ namespace {
 
 using base::Code;
 constexpr int kMaxTries = 8;
-// Inner reasons: the handler did not begin, try another slot; the body comes too slowly to hold
-// one.
-constexpr std::string_view kNotBegun = "NotBegun", kBodyLate = "BodyLate";
+// Inner reasons: the handler did not begin, try another slot; CallBody::Read reached its `until`.
+constexpr std::string_view kNotBegun = "NotBegun", kNotYet = "NotYet";
 // The runner measures timeout_sec too, and its answer says more than ours.
 constexpr auto kRunnerFirst = std::chrono::milliseconds(250);
 // What a call that is waited for to its end may need beside its own time and that of another call
@@ -104,10 +103,8 @@ http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::TryOnce(
     co_return base::Err(Code::kUnavailable, status.error().message, "", std::string(kNotBegun));
   }
   if (status) status = co_await Pass(*call, out, whole_by);
-  if (more && out.more->failed()) co_return base::Err(status.error());
-  if (!status && status.error().reason == "NotYet") {
-    co_return base::Err(Code::kUnavailable, status.error().message, "", std::string(kBodyLate));
-  }
+  if (!status && (status.error().reason == kNotYet || (more && out.more->failed())))
+    co_return base::Err(status.error());
   // A write that fails may still have an answer to read: the runner said no before it read all.
   const bool passed = status.has_value();
   live->sent = true;
@@ -143,7 +140,7 @@ http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::Send(
     const Outgoing& out, std::stop_token gone) {
   for (int tries = 1;;) {
     auto attempt = co_await TryOnce(executor, function, out, gone);
-    if (!attempt && attempt.error().reason == kBodyLate) {
+    if (!attempt && attempt.error().reason == kNotYet) {
       const auto rest = co_await out.more->Read();
       if (!rest) co_return base::Err(rest.error());
       continue;

@@ -22,7 +22,7 @@ OTHER_WORDS = set("""
 """.split())
 OTHER_FILES = ("client/base/result.cc", "server/http/head_writer.cc", "server/handlers/openapi.cc")  # codes, HTTP phrases, schemas
 # Said by one room to the next, never to a caller.
-INNER = {"NotBegun", "NotStarted", "ConnectionLost"}
+INNER = {"NotBegun", "NotStarted", "NotYet", "ConnectionLost"}
 LITERAL = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"((?:\\.|[^"\\\n])*)"', re.S)
 
 
