@@ -155,35 +155,40 @@ class Attributes(Case):
 
     def test_each_attribute_alone(self):
         self.ws.write("fn/handler.py", PY + "\n\ndef other(event, context):\n    return 1\n")
-        moving = {"revision"}
-        # (attribute line, attributes that change, does a new revision serve?)
-        steps = [
-            ('environment = { WORD = "x" }', {"environment"} | moving, True),
-            ('environment = { WORD = "y" }', {"environment"} | moving, True),
-            ('labels = { team = "a" }', {"environment", "labels"} | moving, True),
-            ('labels = { team = "b" }', {"labels"}, False),
-            ('labels = { team = "b" }\n memory_mb = 300', {"memory_mb"} | moving, True),
-            ('labels = { team = "b" }\n memory_mb = 300\n timeout_sec = 30', {"timeout_sec"} | moving, True),
-            ('labels = { team = "b" }\n memory_mb = 300\n timeout_sec = 30\n concurrency = 4', {"concurrency"} | moving, True),
-            ('memory_mb = 300\n timeout_sec = 30\n concurrency = 4', {"labels"}, False),
-            ('memory_mb = 300\n timeout_sec = 30\n concurrency = 4\n max_replicas = 3', {"max_replicas"}, False),
-            ('memory_mb = 300\n timeout_sec = 30\n concurrency = 4\n max_replicas = 3\n min_replicas = 1', {"min_replicas"}, False),
-            ('memory_mb = 300\n timeout_sec = 30\n concurrency = 4\n idle_timeout_sec = 60', {"max_replicas", "min_replicas", "idle_timeout_sec"}, False),
-            ('memory_mb = 300\n timeout_sec = 30\n concurrency = 4\n build_timeout_sec = 60', {"idle_timeout_sec", "build_timeout_sec"}, False),
-            ('memory_mb = 300\n timeout_sec = 30\n concurrency = 4\n code_hash = "v1"', {"build_timeout_sec", "code_hash"} | moving, True),
-            ('memory_mb = 300\n timeout_sec = 30\n concurrency = 4\n code_hash = "v2"', {"code_hash"} | moving, True),
-            ('memory_mb = 300\n timeout_sec = 30\n concurrency = 4\n code_hash = "v2"\n entrypoint = "handler.other"', {"entrypoint"} | moving, True),
-        ]
+        self.ws.write("fn/handler.js", "exports.other = async () => 1;\n")
         self.ws.config(function())
         self.ws.apply()
-        revision = 1
-        for body, attributes, switches in steps:
-            with self.subTest(body):
-                self.ws.config(function(body))
+        lines, revision = {}, 1
+        for line, switches in (  # an argument that changes; does a new revision serve?
+            ('environment = { WORD = "x" }', True),
+            ('environment = { WORD = "y" }', True),
+            ("environment = null", True),
+            ('labels = { team = "a" }', False),
+            ('labels = { team = "b" }', False),
+            ("labels = null", False),
+            ("memory_mb = 300", True),
+            ("timeout_sec = 30", True),
+            ("concurrency = 4", True),
+            ("max_replicas = 3", False),
+            ("min_replicas = 1", False),
+            ("idle_timeout_sec = 60", False),
+            ("build_timeout_sec = 60", False),
+            ('timeouts { create = "9m" }', False),
+            ('timeouts { delete = "9m" }', False),
+            ('code_hash = "v1"', True),
+            ('code_hash = "v2"', True),
+            ("code_hash = null", True),
+            ('entrypoint = "handler.other"', True),
+            ('runtime = "nodejs20"', True),
+        ):
+            with self.subTest(line):
+                name = line.split()[0]
+                lines[name] = line
+                self.ws.write("override.tf", 'resource "sless_function" "f" {\n%s\n}\n' % "\n".join(lines.values()))
                 changes = self.ws.plan()
-                self.assertEqual(["update"], changes["sless_function.f"].actions, changes)
+                self.assertEqual({"sless_function.f": ["update"]}, {address: change.actions for address, change in changes.items()})
                 # A change of code_hash counts as a change of code: the time of the build may move as well.
-                self.assertEqual(attributes, changes["sless_function.f"].attributes - {"last_built_at"})
+                self.assertEqual({name} | ({"revision"} if switches else set()), changes["sless_function.f"].attributes - {"last_built_at"})
                 self.ws.apply()
                 revision += switches
                 self.assertEqual(revision, self.ws.state("sless_function.f")["revision"])
