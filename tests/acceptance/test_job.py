@@ -131,6 +131,32 @@ class Life(JobCase):
         self.assert_plan_empty()
         self.assertEqual(2, self.runs())
 
+    def test_an_attribute_changes_or_drifts_alone_and_nothing_runs(self):
+        self.ws.config(job("run_id = 1") + FUNCTION.replace('"f" {', '"g" {').replace('"f1"', '"g1"'))
+        self.ws.apply()
+        lines = ""
+        for name, line, theirs in (
+            ("event_json", 'event_json = jsonencode({ n = 2 })', {"eventJson": '{"n":3}'}),
+            ("max_retries", "max_retries = 2", {"maxRetries": 3}),
+            ("wait_timeout_sec", "wait_timeout_sec = 60", {"waitTimeoutSec": 61}),
+            ("function", "function = sless_function.g.name", {"function": "f1"}),
+        ):
+            with self.subTest(name):
+                lines += line + "\n"
+                self.ws.write("override.tf", 'resource "sless_job" "j" {\n%s}\n' % lines)
+                self.assert_one_change("sless_job.j", name)
+                self.ws.apply()
+                self.assert_plan_empty()
+                mine = self.plane.object("jobs", self.ns, "j1")["spec"]
+                answer = self.plane.api(f"/v1/namespaces/{self.ns}/jobs/j1", "PATCH", {"spec": theirs}, {"Content-Type": "application/merge-patch+json"})
+                self.assertEqual((200, mine | theirs), (answer.status, answer.json()["spec"]))
+                self.assert_one_change("sless_job.j", name)
+                self.ws.apply()
+                self.assertEqual(mine, self.plane.object("jobs", self.ns, "j1")["spec"])
+                self.assert_plan_empty()
+        self.assertEqual((1, 1, [(1, "Succeeded")]), (self.runs(), self.state()["attempts"], self.history()))
+        self.assertFalse([line for line in self.plane.lines(self.ns, "g1") if line.startswith("run ")])
+
     def test_event_is_compared_by_meaning(self):
         self.ws.config(job('run_id = 1\n event_json = "{\\"a\\": 1, \\"b\\": [1, 2]}"'))
         self.ws.apply()

@@ -297,11 +297,23 @@ class Cron(Case):
         self.ws.ok("state", "rm", "sless_trigger.t")
         self.ws.ok("import", "-input=false", "sless_trigger.t", f"{self.ns}/t")
         self.assert_plan_empty()
-        for change in ('"@hourly"', '"0 0 1 * *"'):
-            self.ws.config(FUNCTION % "" + trigger(full.replace('"30 4 * * MON"', change)))
-            self.assert_one_change("sless_trigger.t", "cron")
-            self.ws.apply()
-            self.assert_plan_empty()
+        for name, old, new in (
+            ("schedule", "30 4 * * MON", "@hourly"),
+            ("schedule", "@hourly", "0 0 1 * *"),
+            ("timezone", "Europe/Berlin", "Asia/Kathmandu"),
+            ("payload", "a = 1", "a = 2"),
+            ("overlap", "queue", "allow"),
+            ("misfire", "once", "all"),
+        ):
+            with self.subTest(new):
+                full = full.replace(old, new)
+                before = self.plane.object("triggers", self.ns, "t")["spec"]["cron"]
+                self.ws.config(FUNCTION % "" + trigger(full))
+                self.assert_one_change("sless_trigger.t", "cron")
+                self.ws.apply()
+                after = self.plane.object("triggers", self.ns, "t")["spec"]["cron"]
+                self.assertEqual({name}, {key for key in before | after if before.get(key) != after.get(key)})
+                self.assert_plan_empty()
 
 
 if __name__ == "__main__":
