@@ -1,5 +1,6 @@
 """sless_function with a real terraform: create, second plan empty, each attribute alone, import, drift, destroy, failures."""
 import os
+import shutil
 import textwrap
 import time
 import unittest
@@ -302,6 +303,8 @@ class Import(Case):
         self.import_is_quiet(function(full), "sless_function.f", f"{self.ns}/f1")
         self.import_is_quiet(function("replicas = 1", name="f2"), "sless_function.f", f"{self.ns}/f2")
         self.import_is_quiet(function(name="f3", source='source_code = "def handle(event):\\n    return 1\\n"'), "sless_function.f", f"{self.ns}/f3")
+        shutil.make_archive(self.ws.path("fn"), "zip", self.ws.path("fn"))
+        self.import_is_quiet(function(name="f4", source='source_zip = "fn.zip"'), "sless_function.f", f"{self.ns}/f4")
 
     def test_import_block(self):
         self.ws.write("fn/handler.py", PY)
