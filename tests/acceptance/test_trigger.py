@@ -38,6 +38,14 @@ class Http(Case):
     def call(self, path="", **kwargs):
         return self.plane.call(f"{self.ns}/f1{path}", **kwargs)
 
+    def until_replicas(self, count):
+        for _ in range(100):
+            found = self.plane.object("functions", self.ns, "f1")["status"]["readyReplicas"]
+            if found == count:
+                return
+            time.sleep(0.1)
+        self.fail(f"{found} replicas, not {count}")
+
     def test_private_until_there_is_a_trigger(self):
         self.ws.config(FUNCTION % "")
         self.ws.apply()
@@ -72,7 +80,7 @@ class Http(Case):
         self.assertTrue(self.ws.state("sless_trigger.open")["url"].endswith(f"/fn/{self.ns}/f1/open"))
 
     def test_disable_one_alone_and_all(self):
-        both_on = FUNCTION % "min_replicas = 1" + trigger(HTTP + "\n enabled = true", "a") + trigger(
+        both_on = FUNCTION % "min_replicas = 2\n idle_timeout_sec = 1" + trigger(HTTP + "\n enabled = true", "a") + trigger(
             'type = "http"\n http = { auth = "none", path = "/b" }', "b")
         self.ws.config(both_on)
         self.ws.apply()
@@ -83,19 +91,22 @@ class Http(Case):
         self.assertEqual(503, off.status)
         self.assertIn("disabled", off.text)
         self.assertEqual(200, self.call("/b").status)
-        self.ws.config(both_on.replace("enabled = true", "enabled = false").replace('path = "/b" }', 'path = "/b" }\n enabled = false'))
+        all_off = both_on.replace("enabled = true", "enabled = false").replace('path = "/b" }', 'path = "/b" }\n enabled = false')
+        self.ws.config(all_off)
         self.ws.apply()
         self.assert_plan_empty()
-        for _ in range(100):
-            if self.plane.object("functions", self.ns, "f1")["status"]["readyReplicas"] == 0:
-                break
-            time.sleep(0.1)
-        else:
-            self.fail("a function whose triggers are all disabled costs nothing")
+        self.until_replicas(0)
         self.assertEqual(200, self.plane.api(f"/v1/namespaces/{self.ns}/functions/f1/invoke", "POST", {}).status)
-        self.ws.config(both_on)
+        self.until_replicas(0)
+        job = 'resource "sless_job" "j" {\n  name = "j"\n  function = sless_function.f.name\n  run_id = 1\n}\n'
+        self.ws.config(all_off + job)
         self.ws.apply()
-        self.assertEqual(200, self.call().status)
+        self.assertEqual("Succeeded", self.ws.state("sless_job.j")["phase"])
+        self.until_replicas(0)
+        self.ws.config(all_off.replace("enabled = false", "enabled = true", 1) + job)
+        self.ws.apply()
+        self.until_replicas(2)  # without a call
+        self.assertEqual((200, 503), (self.call().status, self.call("/b").status))
         self.assert_plan_empty()
 
     def test_each_attribute_alone_and_replace(self):
