@@ -6,7 +6,6 @@ import ssl
 import subprocess
 import tempfile
 import threading
-import time
 import unittest
 import urllib.parse
 
@@ -21,15 +20,16 @@ class Provider(Case):
     def test_wrong_token_and_unreachable_server_fail_at_plan(self):
         self.ws.config(FUNCTION % "")
         self.ws.init()
-        start = time.monotonic()
         self.ws.env["SLESS_TOKEN"] = "sless_nonsense_wrong"
         done = self.ws.plan_fails()
+        self.assertLess(done.seconds, 10)
         self.assert_says(done, "SLESS_TOKEN", self.plane.url)
         self.assertNotIn("sless_nonsense_wrong", done.text)
         self.ws.env["SLESS_TOKEN"] = self.plane.token
         self.ws.env["SLESS_ENDPOINT"] = "http://127.0.0.1:9"
-        self.assert_says(self.ws.plan_fails(), "SLESS_ENDPOINT", "127.0.0.1:9", "refused")
-        self.assertLess(time.monotonic() - start, 20)
+        done = self.ws.plan_fails()
+        self.assertLess(done.seconds, 10)
+        self.assert_says(done, "SLESS_ENDPOINT", "127.0.0.1:9", "refused")
         del self.ws.env["SLESS_ENDPOINT"]
         self.assert_says(self.ws.plan_fails(), "endpoint", "SLESS_ENDPOINT")
         self.ws.env["SLESS_ENDPOINT"] = self.plane.url
@@ -117,9 +117,8 @@ class Tls(Case):
 
     def test_unknown_authority_is_refused_with_the_way_out(self):
         self.provider("")
-        start = time.monotonic()
         done = self.ws.plan_fails()
-        self.assertLess(time.monotonic() - start, 10)
+        self.assertLess(done.seconds, 10)
         self.assert_says(done, "certificate", "ca_file", self.proxy.url, "SLESS_ENDPOINT")
         self.assertNotIn("attempts)", done.flat, "a certificate does not get better by asking again")
 
@@ -158,9 +157,8 @@ class Unreachable(Case):
         self.ws.config(FUNCTION % "")
         self.ws.init()
         self.ws.env["SLESS_ENDPOINT"] = endpoint
-        start = time.monotonic()
         done = self.ws.plan_fails()
-        self.assertLess(time.monotonic() - start, 12)
+        self.assertLess(done.seconds, 10)
         self.assert_says(done, "SLESS_ENDPOINT", endpoint.split("//")[1].split("/")[0], *texts)
         self.assertNotIn(self.plane.token, done.text)
 
