@@ -105,6 +105,15 @@ class Packing(Case):
                 self.assert_one_change("sless_function.f", "source_dir", "source_zip")
             finally:
                 os.umask(before)
+        # And one after the other at the same path.
+        for kind, end in (("source_dir", ""), ("source_zip", ".zip")):
+            with self.subTest(kind):
+                os.rename(self.ws.path("open" + end), self.ws.path("same" + end))
+                self.use(f'{kind} = "same{end}"')
+                self.ws.apply()
+                os.rename(self.ws.path("same" + end), self.ws.path("open" + end))
+                os.rename(self.ws.path("private" + end), self.ws.path("same" + end))
+                self.assert_plan_empty()
 
     def test_one_bit_matters(self):
         self.use('source_dir = "fn"')
