@@ -13,6 +13,9 @@ using base::Code;
 constexpr int kMaxTries = 8;
 // Inner reasons: the handler did not begin, try another slot; CallBody::Read reached its `until`.
 constexpr std::string_view kNotBegun = "NotBegun", kNotYet = "NotYet";
+// A piece of a body is passed on once it has first_bytes, or so long after the one before. While
+// others wait for a place, one that is smaller gives the place back.
+constexpr auto kPieceWait = std::chrono::milliseconds(5);
 // The runner measures timeout_sec too, and its answer says more than ours.
 constexpr auto kRunnerFirst = std::chrono::milliseconds(250);
 // What a call that is waited for to its end may need beside its own time and that of another call
@@ -56,15 +59,18 @@ base::Error GatewayImpl::Explain(const base::Error& error, const FunctionState& 
 }
 
 // The body to the replica, as it comes. Nothing of the function runs before it is whole there.
-http::Task<base::Status> GatewayImpl::Pass(http::UpstreamCall& call, const Outgoing& out,
+http::Task<base::Status> GatewayImpl::Pass(http::UpstreamCall& call, FunctionState& function,
+                                           const Outgoing& out,
                                            std::chrono::steady_clock::time_point until) {
   for (size_t passed = 0;;) {
     auto status = co_await call.WriteBody(std::string_view(out.body).substr(passed));
     if (!status) co_return status;
     passed = out.body.size();
     if (out.more == nullptr || out.more->whole()) break;
-    status = co_await out.more->Read(passed + 1, until);
-    if (!status) co_return status;
+    const auto soon = std::chrono::steady_clock::now() + kPieceWait;
+    status = co_await out.more->Read(passed + options_.first_bytes, std::min(until, soon));
+    if (status) continue;
+    if (status.error().reason != kNotYet || soon >= until || function.Waited()) co_return status;
   }
   auto status = co_await call.FinishBody();
   co_return status;
@@ -102,14 +108,19 @@ http::Task<base::Result<GatewayImpl::Attempt>> GatewayImpl::TryOnce(
     slot->Suspect();
     co_return base::Err(Code::kUnavailable, status.error().message, "", std::string(kNotBegun));
   }
-  if (status) status = co_await Pass(*call, out, whole_by);
+  if (status) status = co_await Pass(*call, *function, out, whole_by);
   if (!status && (status.error().reason == kNotYet || (more && out.more->failed())))
     co_return base::Err(status.error());
   // A write that fails may still have an answer to read: the runner said no before it read all.
   const bool passed = status.has_value();
   live->sent = true;
   if (out.give_up && gone.stop_requested()) call->FinishSending();
-  auto head = co_await call->ReadHead();
+  base::Result<http::UpstreamHead> head = tl::unexpected<base::Error>(base::Error{});
+  if (passed || status.error().reason == "ConnectionLost") {
+    head = co_await call->ReadHead();
+  } else {
+    head = base::Err(status.error());
+  }
   if (!head) {
     auto explained = Explain(head.error(), *function, slot->spec().timeout_sec);
     if (head.error().reason == "ConnectionLost") {

@@ -25,7 +25,7 @@ std::optional<base::IpAddress> EntryAddress(std::string_view entry) {
     const auto after = entry.substr(end + 1);
     if (!after.empty() && (after[0] != ':' || !IsPort(after.substr(1)))) return std::nullopt;
     entry = entry.substr(1, end - 1);
-    if (entry.find(':') == std::string_view::npos) return std::nullopt;
+    if (!base::Contains(entry, ':')) return std::nullopt;
   } else if (const auto colon = entry.find(':');
              colon != std::string_view::npos && colon == entry.rfind(':')) {
     if (!IsPort(entry.substr(colon + 1))) return std::nullopt;
@@ -38,8 +38,7 @@ std::optional<base::IpAddress> EntryAddress(std::string_view entry) {
 bool IsHostName(std::string_view text) {
   return !text.empty() && text.size() <= kMaxHost &&
          std::all_of(text.begin(), text.end(), [](unsigned char c) {
-           return std::isalnum(c) ||
-                  std::string_view("-._:[]").find(static_cast<char>(c)) != std::string_view::npos;
+           return std::isalnum(c) || base::Contains("-._:[]", static_cast<char>(c));
          });
 }
 

@@ -71,8 +71,8 @@ class GatewayImpl final : public Gateway {
   /// Why a call broke off, in the words of invoker.h.
   static base::Error Explain(const base::Error& error, const FunctionState& function,
                              int64_t timeout_sec);
-  http::Task<base::Status> Pass(http::UpstreamCall& call, const Outgoing& out,
-                                std::chrono::steady_clock::time_point until);
+  http::Task<base::Status> Pass(http::UpstreamCall& call, FunctionState& function,
+                                const Outgoing& out, std::chrono::steady_clock::time_point until);
   http::Task<base::Result<Attempt>> TryOnce(boost::asio::any_io_executor executor,
                                             std::shared_ptr<FunctionState> function,
                                             const Outgoing& out, std::stop_token gone);

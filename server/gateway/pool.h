@@ -117,6 +117,11 @@ struct FunctionState {
     std::lock_guard lock(mutex);
     if (!removed) count();
   }
+  /// Calls wait for a place.
+  bool Waited() {
+    std::lock_guard lock(mutex);
+    return !waiters.empty();
+  }
   Load CurrentLoad(base::SteadyPoint now) const;
   Shown Show() const;
   /// "" or why no replica is ready although wanted.

@@ -138,10 +138,13 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
   base::Result<Attempt> attempt = tl::unexpected<base::Error>(base::Error{});
   if (read) {
     auto origin = OriginOf(request, options_.trusted_proxies, options_.external_scheme);
+    auto headers = ForFunction(request, with_token, std::move(origin));
+    // That there is a body, if an empty one; its length is the upstream call's to write.
+    if (request.headers.Has("Transfer-Encoding")) headers.Set("Content-Length", "0");
     const Outgoing out{request.method,
                        "/http" + (request.rest.empty() ? "/" : request.rest) +
                            (request.query.empty() ? "" : "?" + request.query),
-                       ForFunction(request, with_token, std::move(origin)),
+                       std::move(headers),
                        body.bytes(),
                        &body,
                        {}};

@@ -88,8 +88,8 @@ Task<base::Result<std::string_view>> Session::ReadBody(
   if (!parser_->is_done()) stream_.expires_after(shared_->options.body_timeout);
   Alarm alarm(stream_.socket(), until);
   size_t got = 0;
-  bool late = false;
   const auto began = std::chrono::steady_clock::now();
+  bool late = began >= until && !parser_->is_done();
   while (got == 0 && !late && !parser_->is_done()) {
     auto& body = parser_->get().body();
     body.data = chunk_.data();
@@ -99,9 +99,9 @@ Task<base::Result<std::string_view>> Session::ReadBody(
     if (parser_->content_length_remaining().value_or(kPiece) > 4096) buffer_.reserve(kPiece);
     auto [error, n] = co_await beast::http::async_read_some(stream_, buffer_, *parser_, kTuple);
     got = chunk_.size() - body.size;
-    if (error == asio::error::operation_aborted && alarm.rang()) {
-      late = true;  // the parser and the buffer keep what they have
-    } else if (error && error != beast::http::error::need_buffer) {
+    late = alarm.rang() && got == 0;  // the parser and the buffer keep what they have
+    const bool broken_off = late && error == asio::error::operation_aborted;
+    if (error && error != beast::http::error::need_buffer && !broken_off) {
       closing_ = true;
       if (error.category() == make_error_code(beast::http::error::bad_chunk).category() &&
           error != beast::http::error::partial_message &&

@@ -32,7 +32,8 @@ class Exchange {
   /// kTooLarge above the route's limit; kDeadlineExceeded, reason "BodyTooSlow", where the whole
   /// takes too long (ServerOptions::body_time); kCancelled where the client went away or the next
   /// piece did not come in time; kInvalidArgument for broken framing: after these answer and
-  /// return. kDeadlineExceeded, reason "NotYet": nothing has come by `until`; read on at will.
+  /// return. kDeadlineExceeded, reason "NotYet": `until` is over, and nothing was read; read on at
+  /// will.
   virtual Task<base::Result<std::string_view>> ReadBody(
       std::chrono::steady_clock::time_point until =
           std::chrono::steady_clock::time_point::max()) = 0;

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "client/base/strings.h"
 #include "server/http/stream.h"
@@ -77,10 +80,15 @@ http::Router FakeRuntime::MakeRouter(const std::shared_ptr<Node>& node, int64_t 
     for (const auto& [name, value] : r.headers) response.headers.Add("Echo-" + name, value);
     return response;
   };
-  router.Add("POST", "/event", call, {.max_body = 10'000'000});
+  router.Add("POST", "/event", call, {.max_body = 100'000'000});
   http::AddStream(router, "*", "/http/*",
                   [this, call](http::Exchange& exchange) -> http::Task<void> {
                     auto request = exchange.request();
+                    if (request.Query("deaf")) {
+                      boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor,
+                                                      std::chrono::seconds(5));
+                      co_await timer.async_wait(boost::asio::use_awaitable);
+                    }
                     for (;;) {
                       const auto piece = co_await exchange.ReadBody();
                       if (!piece) co_return;
@@ -93,7 +101,7 @@ http::Router FakeRuntime::MakeRouter(const std::shared_ptr<Node>& node, int64_t 
                     co_await exchange.OnWorker(work);
                     co_await exchange.Respond(std::move(reply->response()));
                   },
-                  {.max_body = 10'000'000});
+                  {.max_body = 100'000'000});
   return router;
 }
 

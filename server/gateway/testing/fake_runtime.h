@@ -17,7 +17,7 @@ namespace sless::gateway {
 /// A runtime whose replicas are HTTP servers of this process that answer as docs/runner.md says.
 /// Fails on demand. GET /http/… answers "<revision> <path>"; the query decides more: sleep=<ms>,
 /// busy=1, error=1, size=<bytes>, wedge=1 (the replica is busy from now on until it is
-/// killed), stuck=1 (it drains while calls run).
+/// killed), stuck=1 (it drains while calls run), deaf=1 (it reads nothing of the body for 5 s).
 class FakeRuntime final : public runtime::Runtime {
  public:
   FakeRuntime();
