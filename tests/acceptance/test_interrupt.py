@@ -6,7 +6,7 @@ import threading
 import time
 import unittest
 
-from tests.acceptance.harness.case import SERVED_FUNCTION, Case
+from tests.acceptance.harness.case import SERVED_FUNCTION, Case, both
 from tests.acceptance.harness.processes import below
 
 SLOW = 'import time\ntime.sleep(%s)\n\ndef handle(event, context):\n    return "%s"\n'
@@ -63,6 +63,7 @@ class InterruptCase(Case):
         process.communicate(timeout=60)
 
 
+@both
 class Interrupt(InterruptCase):
     def start_apply(self):
         process = self.start("apply")
@@ -112,6 +113,7 @@ class Interrupt(InterruptCase):
         self.finish()
 
 
+@both
 class DuringUpdate(Interrupt):
     """The same while a new revision of a function that serves is on its way."""
 
@@ -150,6 +152,7 @@ class DuringUpdate(Interrupt):
         self.assertEqual('"zero"', self.plane.call(f"{self.ns}/f1").text)
 
 
+@both
 class DuringDestroy(InterruptCase):
     """Ctrl-C and kills while everything is being deleted: a second destroy ends it, and a second apply makes all of it again."""
 
@@ -212,6 +215,7 @@ class DuringDestroy(InterruptCase):
         self.finish()
 
 
+@both
 class Restart(Case):
     def test_kill_nine_settles_within_ten_seconds_and_leaves_no_process(self):
         self.ws.write("fn/handler.py", SLOW % (0, "one"))

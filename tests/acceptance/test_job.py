@@ -273,6 +273,7 @@ class Life(JobCase):
 SLEEPS = "run_id = %d\n event_json = jsonencode({ sleep = %d, n = 7 })\n max_retries = 0"
 
 
+@both
 class Killed(JobCase):
     """A run that goes on while who waits for it, or who runs it, is killed: never twice at once, and no hand work."""
 
@@ -357,6 +358,7 @@ class Killed(JobCase):
         self.assert_plan_empty()
 
 
+@both
 class Active(JobCase):
     """What happens to a run that is going when its job changes."""
 
@@ -472,6 +474,7 @@ class Active(JobCase):
         self.assert_plan_empty()
 
 
+@both
 class Texts(JobCase):
     """What a person reads when a job does not end well."""
 

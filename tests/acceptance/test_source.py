@@ -12,7 +12,7 @@ import time
 import unittest
 import zipfile
 
-from tests.acceptance.harness.case import Case
+from tests.acceptance.harness.case import Case, both
 from tests.acceptance.harness.terraform_cli import Done
 from tests.acceptance.test_interrupt import children
 
@@ -20,6 +20,7 @@ PY = b'def handle(event, context):\n    return "one"\n'
 FILES = {"handler.py": PY, "lib/util.py": b"X = 1\n", b"data/\xc3\xa4.txt".decode(): b"text\n" * 1000, "bin/tool.sh": b"#!/bin/sh\necho hi\n"}
 
 
+@both
 class Packing(Case):
     def setUp(self):
         super().setUp()
@@ -227,6 +228,7 @@ HOSTILE = {
 }
 
 
+@both
 class Hostile(Case):
     def plan(self, data):
         self.ws.write("a.zip", data)

@@ -150,6 +150,7 @@ class Http(Case):
         self.assert_plan_empty()
 
 
+@both
 class Together(Case):
     """Several triggers of one function, and a function that is not there."""
 
@@ -295,6 +296,7 @@ class PathGames(Case):
                 self.assertIn(urllib.parse.unquote(path), body)
 
 
+@both
 class Cron(Case):
     def test_cron_trigger(self):
         self.ws.write("fn/handler.py", PY)

@@ -7,7 +7,7 @@ import threading
 import time
 import unittest
 
-from tests.acceptance.harness.case import Case
+from tests.acceptance.harness.case import Case, both
 
 CONFIG = '''
 resource "sless_function" "f" {
@@ -51,6 +51,7 @@ resource "sless_trigger" "t" {
 """
 
 
+@both
 class Updates(Case):
     def test_twenty_updates_with_fifty_calls_each_and_no_old_answer(self):
         # Code alone, each second time the environment with it; several replicas, and the calls come all at once.
@@ -156,6 +157,7 @@ class Updates(Case):
         self.assertGreater(count[0], 100)
 
 
+@both
 class Many(Case):
     def test_many_functions_at_once(self):
         self.ws.config('''

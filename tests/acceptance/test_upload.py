@@ -2,13 +2,14 @@
 import os
 import unittest
 
-from tests.acceptance.harness.case import SERVED_FUNCTION, Case
+from tests.acceptance.harness.case import SERVED_FUNCTION, Case, both
 from tests.acceptance.harness.proxy import Proxy
 
 # How an upload fails, and what the user is told of it.
 FAILURES = {"refuse": "413", "damage": "is damaged", "cut": "SLESS_ENDPOINT"}
 
 
+@both
 class Upload(Case):
     def setUp(self):
         super().setUp()

@@ -70,7 +70,7 @@ class Case(unittest.TestCase):
 
 
 def both(cls):
-    """Class decorator for few, short tests: one class for each host program found, named after it."""
+    """Class decorator: one more class for each further host program found, named after it. For classes of less than a minute."""
     import sys
 
     module = sys.modules[cls.__module__]
