@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "client/api/object.h"
+#include "client/api/rules.h"
 
 namespace sless::api {
 
@@ -22,10 +23,16 @@ struct Source {
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
     visit("type", self.type, Doc{"where the client took the code from", "dir|zip|code"});
-    visit("path", self.path, Doc{"path as written in the client's configuration; no effect"});
+    visit("path", self.path,
+          Doc{.text = "path as written in the client's configuration; no effect",
+              .max = kMaxSourcePathBytes});
     visit("hash", self.hash,
-          Doc{"sha256:<hex> of the content tree; upload the code under this hash first"});
-    visit("code", self.code, Doc{"type code: text of the one file that the entrypoint names"});
+          Doc{.text = "sha256:<hex> of the content tree; upload the code under this hash first",
+              .pattern = kContentHashPattern,
+              .required = true});
+    visit("code", self.code,
+          Doc{.text = "type code: text of the one file that the entrypoint names",
+              .max = kMaxInlineCodeBytes});
   }
   bool operator==(const Source&) const = default;
 };
@@ -48,13 +55,16 @@ struct FunctionSpec {
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
-    visit("runtime", self.runtime, Doc{"language and version", "python3.11|nodejs20"});
+    visit("runtime", self.runtime,
+          Doc{.text = "language and version", .values = "python3.11|nodejs20", .required = true});
     visit("entrypoint", self.entrypoint, Doc{"file.function, the file without its ending"});
-    visit("source", self.source, Doc{"the code"});
-    visit("codeHash", self.code_hash, Doc{"opaque; any change of it redeploys"});
+    visit("source", self.source, Doc{.text = "the code", .required = true});
+    visit("codeHash", self.code_hash,
+          Doc{.text = "opaque; any change of it redeploys", .max = kMaxCodeHashBytes});
     visit("environment", self.environment,
-          Doc{"environment variables", "", INT64_MIN, INT64_MAX, true});
-    visit("labels", self.labels, Doc{"labels for people and tools; no effect"});
+          Doc{.text = "environment variables", .max = kMaxVariables, .sensitive = true});
+    visit("labels", self.labels,
+          Doc{.text = "labels for people and tools; no effect", .max = kMaxLabels});
     visit("memoryMb", self.memory_mb, Doc{"memory of one replica in MiB", "", 32, 32768});
     visit("timeoutSec", self.timeout_sec, Doc{"longest time of one call in seconds", "", 1, 3600});
     visit("concurrency", self.concurrency, Doc{"requests at once per replica", "", 1, 1000});

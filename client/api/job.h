@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "client/api/object.h"
+#include "client/api/rules.h"
 
 namespace sless::api {
 
@@ -15,8 +16,12 @@ struct JobSpec {
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
-    visit("function", self.function, Doc{"name of the function in the same namespace"});
-    visit("eventJson", self.event_json, Doc{"JSON text, the event that the handler gets"});
+    visit("function", self.function,
+          Doc{.text = "name of the function in the same namespace",
+              .pattern = kDnsLabelPattern,
+              .required = true});
+    visit("eventJson", self.event_json,
+          Doc{.text = "JSON text, the event that the handler gets", .max = kMaxEventBytes});
     visit("runId", self.run_id, Doc{"0 runs nothing; a raised number runs once", "", 0, INT64_MAX});
     visit("waitTimeoutSec", self.wait_timeout_sec,
           Doc{"how long the client waits; no effect on the run", "", 1, 86400});

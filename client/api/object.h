@@ -16,15 +16,20 @@
 
 namespace sless::api {
 
-/// What a field means, for OpenAPI and the field docs. `values` lists the allowed words, separated
-/// by '|'.
+/// What a field means, for OpenAPI and the field docs.
 struct Doc {
   std::string_view text;
-  std::string_view values = "";
+  std::string_view values = "";  ///< the allowed words, separated by '|'
   int64_t min = INT64_MIN;
-  int64_t max = INT64_MAX;
+  int64_t max = INT64_MAX;  ///< of a number; of a text its bytes, of a map its members
   bool sensitive = false;
+  std::string_view pattern = "";  ///< regular expression of a text, or of each text of a list
+  bool required = false;          ///< an object cannot be written without it: no default is valid
 };
+
+/// As in Doc::pattern: base::DnsLabelProblem and base::IsContentHash.
+inline constexpr std::string_view kDnsLabelPattern = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$";
+inline constexpr std::string_view kContentHashPattern = "^sha256:[0-9a-f]{64}$";
 
 /// What kind of member a visitor has before it.
 template <class T>
@@ -117,7 +122,7 @@ struct Object {
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
     visit("metadata", self.metadata, Doc{"name, version, times"});
-    visit("spec", self.spec, Doc{"what is wanted"});
+    visit("spec", self.spec, Doc{.text = "what is wanted", .required = true});
     visit("status", self.status, Doc{"what is; written by the server only"});
   }
 };

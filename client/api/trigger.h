@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "client/api/object.h"
+#include "client/api/rules.h"
 
 namespace sless::api {
 
@@ -14,9 +15,14 @@ struct HttpSpec {
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
     visit("auth", self.auth, Doc{"who may call: everybody, or who has a token", "none|token"});
-    visit("methods", self.methods, Doc{"HTTP methods that are served; empty: all"});
-    visit("path", self.path,
-          Doc{"prefix below the function's URL, whole segments; the longest of all triggers wins"});
+    visit("methods", self.methods,
+          Doc{.text = "HTTP methods that are served; empty: all",
+              .pattern = "^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)$"});
+    visit(
+        "path", self.path,
+        Doc{.text = "prefix below the function's URL, whole segments; the longest of all triggers "
+                    "wins",
+            .pattern = "^/"});
   }
   bool operator==(const HttpSpec&) const = default;
 };
@@ -33,9 +39,12 @@ struct CronSpec {
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
     visit("schedule", self.schedule,
-          Doc{"five fields as in POSIX crontab, or @hourly, @daily, @weekly, @monthly, @yearly"});
+          Doc{.text = "five fields as in POSIX crontab, or @hourly, @daily, @weekly, @monthly, "
+                      "@yearly",
+              .required = true});
     visit("timezone", self.timezone, Doc{"IANA time zone name"});
-    visit("payload", self.payload, Doc{"JSON text, the event that the handler gets"});
+    visit("payload", self.payload,
+          Doc{.text = "JSON text, the event that the handler gets", .max = kMaxEventBytes});
     visit("overlap", self.overlap, Doc{"while the last run still runs", "skip|queue|allow"});
     visit("misfire", self.misfire,
           Doc{"for fires missed while the server was down", "skip|once|all"});
@@ -52,8 +61,12 @@ struct TriggerSpec {
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
-    visit("function", self.function, Doc{"name of the function in the same namespace"});
-    visit("type", self.type, Doc{"what starts the function", "http|cron"});
+    visit("function", self.function,
+          Doc{.text = "name of the function in the same namespace",
+              .pattern = kDnsLabelPattern,
+              .required = true});
+    visit("type", self.type,
+          Doc{.text = "what starts the function", .values = "http|cron", .required = true});
     visit("enabled", self.enabled, Doc{"false stops this trigger alone"});
     visit("http", self.http, Doc{"settings of an http trigger"});
     visit("cron", self.cron, Doc{"settings of a cron trigger"});

@@ -33,6 +33,13 @@ base::Status CheckInlineCode(const api::FunctionSpec& spec) {
 }
 
 template <class T>
+nlohmann::json WithKind(nlohmann::json schema) {
+  schema["properties"]["kind"] = {
+      {"type", "string"}, {"description", "what it is"}, {"enum", {store::KindOf<T>::value}}};
+  return schema;
+}
+
+template <class T>
 Kind Make(base::Status (*validate)(const typename T::Spec&),
           std::vector<std::string_view> final_phases,
           base::Status (*check_update)(const T& before, const typename T::Spec& after)) {
@@ -83,9 +90,22 @@ Kind Make(base::Status (*validate)(const typename T::Spec&),
     return base::Ok();
   };
   kind.schema = [] {
-    auto schema = SchemaVisitor::Schema<T>();
-    schema["properties"]["kind"] = {
-        {"type", "string"}, {"description", "what it is"}, {"enum", {store::KindOf<T>::value}}};
+    auto schema = WithKind<T>(SchemaVisitor::Schema<T>(Use::kAnswer));
+    schema["required"].push_back("kind");
+    return schema;
+  };
+  kind.input_schema = [] {
+    auto schema = WithKind<T>(SchemaVisitor::Schema<T>(Use::kInput));
+    schema["properties"]["status"] = {{"description", "ignored"}};
+    return schema;
+  };
+  kind.patch_schema = [] {
+    auto schema = SchemaVisitor::Schema<T>(Use::kPatch);
+    auto& properties = schema["properties"];
+    properties.erase("status");
+    auto& metadata = properties["metadata"];
+    metadata["type"] = "object";
+    metadata["properties"] = {{"annotations", metadata["properties"]["annotations"]}};
     return schema;
   };
   return kind;

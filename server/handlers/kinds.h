@@ -35,8 +35,8 @@ struct Kind {
   /// Error: kFailedPrecondition, reason "HashMismatch", where code that the spec holds itself has
   /// another hash than the spec says.
   std::function<base::Status(const std::string& spec)> check_inline_code;
-  /// The schema of the object, for OpenAPI.
-  std::function<nlohmann::json()> schema;
+  /// The schemas of the object for OpenAPI: as it is read, written by PUT, changed by PATCH.
+  std::function<nlohmann::json()> schema, input_schema, patch_schema;
 };
 
 const std::vector<Kind>& Kinds();

@@ -41,11 +41,11 @@ base::Result<Response> ObjectHandlers::Answer(int status, const store::StoredObj
 
 http::Reply ObjectHandlers::List(http::Request& request) const {
   store::ListQuery query{std::string(kind_.name), request.Param("namespace"), "", 100,
-                         request.Query("continue").value_or("")};
+                         request.Query(kContinue.name).value_or("")};
   if (const auto problem = base::DnsLabelProblem(query.ns); !problem.empty()) {
     return base::Err(Code::kInvalidArgument, "namespace: " + problem, "/metadata/namespace");
   }
-  ASSIGN_OR_RETURN(const auto limit, request.QueryInt("limit", 100, 1, 1000));
+  ASSIGN_OR_RETURN(const auto limit, Number(request, kLimit));
   query.limit = static_cast<size_t>(limit);
   ASSIGN_OR_RETURN(const auto page, deps_.store.List(query));
   nlohmann::json body{{"items", nlohmann::json::array()}};
@@ -59,18 +59,13 @@ http::Reply ObjectHandlers::List(http::Request& request) const {
 
 http::Reply ObjectHandlers::Get(http::Request& request) const {
   ASSIGN_OR_RETURN(const auto key, Key(request));
-  ASSIGN_OR_RETURN(const auto timeout, request.QueryInt("timeout", 25, 0, kMaxWaitSec));
-  const auto wait = request.Query("wait");
-  if (wait && *wait != "ready" && *wait != "gone") {
-    return base::Err(Code::kInvalidArgument,
-                     fmt::format("query parameter \"wait\" must be ready or gone, got \"{}\"",
-                                 base::Truncate(*wait, 40)));
-  }
+  ASSIGN_OR_RETURN(const auto timeout, Number(request, kWaitTimeout));
+  ASSIGN_OR_RETURN(const auto wait, Word(request, kReadWait));
+  ASSIGN_OR_RETURN(const auto asked, Number(request, kGeneration, -1));
   ASSIGN_OR_RETURN(const auto object, deps_.store.Get(key));
-  if (!wait) return Answer(200, object);
-  if (*wait == "gone") return WaitGone(key, After(timeout), false);
-  ASSIGN_OR_RETURN(const auto generation,
-                   request.QueryInt("generation", object.metadata.generation, 0, INT64_MAX));
+  if (wait.empty()) return Answer(200, object);
+  if (wait == "gone") return WaitGone(key, After(timeout), false);
+  const auto generation = asked < 0 ? object.metadata.generation : asked;
   return WaitReady(key, generation, After(timeout));
 }
 
@@ -120,11 +115,9 @@ http::Reply ObjectHandlers::WaitGone(const api::ObjectKey& key,
 
 http::Reply ObjectHandlers::Delete(http::Request& request) const {
   ASSIGN_OR_RETURN(const auto key, Key(request));
-  ASSIGN_OR_RETURN(const auto timeout, request.QueryInt("timeout", 25, 0, kMaxWaitSec));
+  ASSIGN_OR_RETURN(const auto timeout, Number(request, kWaitTimeout));
+  ASSIGN_OR_RETURN(const auto wait, Word(request, kDeleteWait));
   ASSIGN_OR_RETURN(const auto condition, ReadCondition(request));
-  const auto wait = request.Query("wait");
-  if (wait && *wait != "gone")
-    return base::Err(Code::kInvalidArgument, "query parameter \"wait\" must be gone");
   for (int i = 0;; ++i) {
     ASSIGN_OR_RETURN(auto object, deps_.store.Get(key));
     RETURN_IF_ERROR(CheckCondition(object, condition));
@@ -136,7 +129,7 @@ http::Reply ObjectHandlers::Delete(http::Request& request) const {
       if (!updated) return updated.error();
       object = std::move(*updated);
     }
-    if (wait) return WaitGone(key, After(timeout), true);
+    if (!wait.empty()) return WaitGone(key, After(timeout), true);
     return Answer(202, object);
   }
 }

@@ -6,10 +6,19 @@
 
 #include "server/handlers/handlers.h"
 #include "server/handlers/kinds.h"
+#include "server/handlers/routes.h"
 
 namespace sless::handlers {
 
-inline constexpr int64_t kMaxWaitSec = 60;  ///< of a long poll
+inline constexpr QueryDoc kReadWait{"wait", "for what", "ready|gone"};
+inline constexpr QueryDoc kDeleteWait{"wait", "for what", "gone"};
+inline constexpr QueryDoc kWaitTimeout{"timeout", "seconds", "", 60, 0, 25};
+inline constexpr QueryDoc kGeneration{"generation", "default the one of now", "", INT64_MAX};
+inline constexpr HeaderDoc kIfMatch{
+    "If-Match", "one resourceVersion in double quotes, or * for any; 412 where there is another",
+    R"(^(\*|".+")$)"};
+inline constexpr HeaderDoc kIfNoneMatch{
+    "If-None-Match", "*: only where there is no such object, else 409", R"(^\*$)"};
 
 /// GET (list, one, long poll), PUT, PATCH, DELETE of one kind. Stateless but for the references.
 class ObjectHandlers {

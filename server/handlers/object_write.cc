@@ -91,11 +91,11 @@ base::Result<ObjectHandlers::Wanted> ObjectHandlers::ReadWanted(const json& body
 base::Result<ObjectHandlers::Condition> ObjectHandlers::ReadCondition(
     const http::Request& request) {
   Condition condition;
-  if (const auto text = request.headers.Get("If-None-Match"); !text.empty()) {
+  if (const auto text = request.headers.Get(kIfNoneMatch.name); !text.empty()) {
     if (text != "*") return base::Err(Code::kInvalidArgument, "If-None-Match must be *");
     condition.create_only = true;
   }
-  if (const auto text = request.headers.Get("If-Match"); !text.empty()) {
+  if (const auto text = request.headers.Get(kIfMatch.name); !text.empty()) {
     condition.must_exist = true;
     if (text == "*") return condition;
     if (text.size() < 3 || text.front() != '"' || text.back() != '"') {

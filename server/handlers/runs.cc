@@ -9,6 +9,7 @@
 #include "client/api/trigger.h"
 #include "client/base/strings.h"
 #include "server/domain/job_lifecycle.h"
+#include "server/handlers/answers.h"
 #include "server/handlers/routes.h"
 #include "server/store/rules.h"
 #include "server/store/typed.h"
@@ -19,17 +20,7 @@ namespace {
 using base::Code;
 using http::Response;
 
-struct Retry {
-  int64_t run_id = 0;
-  int64_t attempt = 0;
-
-  template <class Self, class Visitor>
-  static void Fields(Self& self, Visitor& visit) {
-    visit("runId", self.run_id, api::Doc{"the run", "", 1, INT64_MAX});
-    visit("attempt", self.attempt,
-          api::Doc{"the number that the attempt shall have", "", 1, INT64_MAX});
-  }
-};
+constexpr QueryDoc kBefore{"continue", "from the page before", "", INT64_MAX};
 
 base::Status CheckNames(const http::Request& request) {
   for (const char* part : {"namespace", "name"}) {
@@ -69,8 +60,8 @@ base::Result<Runs> RunsOf(const Deps& deps, const std::string& ns, std::string_v
 
 http::Reply List(const Deps& deps, const http::Request& request, std::string_view owner_kind) {
   RETURN_IF_ERROR(CheckNames(request));
-  ASSIGN_OR_RETURN(const auto limit, request.QueryInt("limit", 100, 1, 1000));
-  ASSIGN_OR_RETURN(const auto before, request.QueryInt("continue", INT64_MAX, 0, INT64_MAX));
+  ASSIGN_OR_RETURN(const auto limit, Number(request, kLimit));
+  ASSIGN_OR_RETURN(const auto before, Number(request, kBefore, INT64_MAX));
   const auto ns = request.Param("namespace");
   const auto owner = request.Param("name");
   ASSIGN_OR_RETURN(const auto runs, RunsOf(deps, ns, owner_kind, owner));
@@ -78,7 +69,7 @@ http::Reply List(const Deps& deps, const http::Request& request, std::string_vie
   nlohmann::json body{{"items", nlohmann::json::array()}};
   size_t bytes = 0;
   int64_t last = 0;
-  auto it = request.Query("continue") ? runs.upper_bound(before) : runs.begin();
+  auto it = request.Query(kBefore.name) ? runs.upper_bound(before) : runs.begin();
   for (; it != runs.end(); ++it) {
     if (body["items"].size() == static_cast<size_t>(limit) || bytes >= store::kMaxPageBytes) {
       body["continue"] = std::to_string(last);
@@ -100,6 +91,7 @@ http::Reply List(const Deps& deps, const http::Request& request, std::string_vie
 // Idempotent by the attempt's number: asking twice for attempt n allows n attempts, not more.
 http::Reply RetryRun(const Deps& deps, const http::Request& request) {
   RETURN_IF_ERROR(CheckNames(request));
+  RETURN_IF_ERROR(request.CheckNotEncoded());
   ASSIGN_OR_RETURN(const auto retry, api::FromJsonText<Retry>(request.body, api::Unknown::kError));
   if (retry.run_id < 1)
     return base::Err(Code::kInvalidArgument, "runId must be at least 1", "/runId");
@@ -140,21 +132,27 @@ http::Reply RetryRun(const Deps& deps, const http::Request& request) {
 
 void AddRunRoutes(Routes& routes) {
   const auto path = "/v1/namespaces/{namespace}/jobs/{name}/runs";
-  const std::vector<QueryDoc> query{{"limit", "at most so many", "", 1000, 1},
-                                    {"continue", "from the page before", "", INT64_MAX}};
-  routes.Add("GET", path, {"Runs of a job, newest first", {200}, "RunList", "", query},
+  const auto list = [](std::string summary) {
+    return RouteDoc{.summary = std::move(summary),
+                    .schema = "RunList",
+                    .does = {Does::kReadStore, Does::kFindByName},
+                    .query = {kLimit, kBefore}};
+  };
+  routes.Add("GET", path, list("Runs of a job, newest first"),
              [&deps = routes.deps()](http::Request& request) {
                return List(deps, request, api::kKindJob);
              });
   routes.Add("GET", "/v1/namespaces/{namespace}/triggers/{name}/runs",
-             {"Runs of a cron trigger, newest first", {200}, "RunList", "", query},
+             list("Runs of a cron trigger, newest first"),
              [&deps = routes.deps()](http::Request& request) {
                return List(deps, request, api::kKindTrigger);
              });
-  routes.Add(
-      "POST", path,
-      {"One more attempt of a failed run; the same attempt twice is one", {200}, "Run", "Retry"},
-      [&deps = routes.deps()](http::Request& request) { return RetryRun(deps, request); });
+  routes.Add("POST", path,
+             {.summary = "One more attempt of a failed run; the same attempt twice is one",
+              .schema = "Run",
+              .does = {Does::kReadStore, Does::kFindByName, Does::kWrite, Does::kCheckBody},
+              .body = BodyDoc{"Retry", {"application/json"}, "Content-Type is not looked at"}},
+             [&deps = routes.deps()](http::Request& request) { return RetryRun(deps, request); });
 }
 
 }  // namespace sless::handlers

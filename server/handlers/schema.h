@@ -14,57 +14,74 @@
 
 namespace sless::handlers {
 
+/// What a schema is for: an answer has all that is not optional, an input what has no default, a
+/// merge patch (RFC 7396) only what changes, and null for what goes back to its default.
+enum class Use { kAnswer, kInput, kPatch };
+
 class SchemaVisitor {
  public:
+  explicit SchemaVisitor(Use use) : use_(use) {}
+
   template <class T>
   void operator()(std::string_view name, const T&, const api::Doc& doc) {
-    auto schema = Of(static_cast<const T*>(nullptr));
+    auto schema = Of(static_cast<const T*>(nullptr), use_);
     schema["description"] = doc.text;
-    if (!doc.values.empty()) schema["enum"] = Words(doc, schema);
+    auto& text = schema["type"] == "array" ? schema["items"] : schema;
+    if (!doc.values.empty()) text["enum"] = base::Split(doc.values, '|');
+    if (!doc.pattern.empty()) text["pattern"] = doc.pattern;
     if (doc.min != INT64_MIN) schema["minimum"] = doc.min;
-    if (doc.max != INT64_MAX) schema["maximum"] = doc.max;
+    if (doc.max != INT64_MAX) schema[MaxWord(schema["type"])] = doc.max;
     if (doc.sensitive) schema["x-sensitive"] = true;
-    properties[std::string(name)] = std::move(schema);
+    const bool required =
+        use_ == Use::kAnswer ? !api::IsOptional<T>::value : use_ == Use::kInput && doc.required;
+    if (required) schema_["required"].push_back(name);
+    if (use_ == Use::kPatch && !doc.required) AllowNull(schema);
+    schema_["properties"][std::string(name)] = std::move(schema);
   }
 
   template <class T>
-  static nlohmann::json Schema() {
+  static nlohmann::json Schema(Use use) {
     const T value{};
-    SchemaVisitor visitor;
+    SchemaVisitor visitor(use);
     T::Fields(value, visitor);
-    return {{"type", "object"},
-            {"additionalProperties", false},
-            {"properties", std::move(visitor.properties)}};
+    return std::move(visitor.schema_);
   }
-
-  nlohmann::json properties = nlohmann::json::object();
 
  private:
-  static nlohmann::json Words(const api::Doc& doc, const nlohmann::json& schema) {
-    auto words = nlohmann::json::array();
-    for (auto& word : base::Split(doc.values, '|')) words.push_back(word);
-    // A field that is not set yet is "".
-    if (schema["type"] == "string") words.push_back("");
-    return words;
+  static const char* MaxWord(const nlohmann::json& type) {
+    return type == "string" ? "maxLength" : type == "object" ? "maxProperties" : "maximum";
   }
-  static nlohmann::json Of(const std::string*) { return {{"type", "string"}}; }
-  static nlohmann::json Of(const bool*) { return {{"type", "boolean"}}; }
-  static nlohmann::json Of(const int64_t*) { return {{"type", "integer"}, {"format", "int64"}}; }
-  static nlohmann::json Of(const std::map<std::string, std::string>*) {
-    return {{"type", "object"}, {"additionalProperties", {{"type", "string"}}}};
+  static void AllowNull(nlohmann::json& schema) {
+    schema["type"] = {schema["type"], "null"};
+    if (schema.contains("enum")) schema["enum"].push_back(nullptr);
   }
-  template <class T>
-  static nlohmann::json Of(const std::vector<T>*) {
-    return {{"type", "array"}, {"items", Of(static_cast<const T*>(nullptr))}};
+  static nlohmann::json Of(const std::string*, Use) { return {{"type", "string"}}; }
+  static nlohmann::json Of(const bool*, Use) { return {{"type", "boolean"}}; }
+  static nlohmann::json Of(const int64_t*, Use) {
+    return {{"type", "integer"}, {"format", "int64"}};
   }
-  template <class T>
-  static nlohmann::json Of(const std::optional<T>*) {
-    return Of(static_cast<const T*>(nullptr));
+  static nlohmann::json Of(const std::map<std::string, std::string>*, Use use) {
+    nlohmann::json value{{"type", "string"}};
+    if (use == Use::kPatch) AllowNull(value);
+    return {{"type", "object"}, {"additionalProperties", std::move(value)}};
   }
   template <class T>
-  static nlohmann::json Of(const T*) {
-    return Schema<T>();
+  static nlohmann::json Of(const std::vector<T>*, Use use) {
+    return {{"type", "array"}, {"items", Of(static_cast<const T*>(nullptr), use)}};
   }
+  template <class T>
+  static nlohmann::json Of(const std::optional<T>*, Use use) {
+    return Of(static_cast<const T*>(nullptr), use);
+  }
+  template <class T>
+  static nlohmann::json Of(const T*, Use use) {
+    return Schema<T>(use);
+  }
+
+  const Use use_;
+  nlohmann::json schema_{{"type", "object"},
+                         {"additionalProperties", false},
+                         {"properties", nlohmann::json::object()}};
 };
 
 }  // namespace sless::handlers

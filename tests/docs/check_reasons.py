@@ -17,7 +17,7 @@ OTHER_WORDS = set("""
     Pending Building Built Deploying Ready Failed Deleting Disabled Running Succeeded Skipped
     Function Trigger Job Run Revision Token
     Accept Allow Authorization Bearer Connection Date Expect Host Location
-    Any Code Error Health Info List LogList MergePatch NamespaceList Retry RunList
+    Any Code Error Health Info Input List LogList NamespaceList Patch Retry RunList
     Factory ResolutionImpossible
 """.split())
 OTHER_FILES = ("client/base/result.cc", "server/http/head_writer.cc", "server/handlers/openapi.cc")  # codes, HTTP phrases, schemas
