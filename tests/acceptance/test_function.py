@@ -225,6 +225,7 @@ class Attributes(Case):
         self.assert_plan_empty()
 
 
+@both
 class Sources(Case):
     def test_inline_code_python_and_node(self):
         self.ws.config('''
@@ -283,6 +284,7 @@ class Sources(Case):
         self.assert_plan_empty()
 
 
+@both
 class Import(Case):
     def import_is_quiet(self, config, address, identifier, ignore=()):
         self.ws.config(config)
@@ -326,6 +328,7 @@ class Import(Case):
             self.assert_says(done, text)
 
 
+@both
 class Drift(Case):
     def test_edit_by_curl_shows_and_is_undone(self):
         self.ws.write("fn/handler.py", PY)
@@ -359,6 +362,7 @@ class Drift(Case):
         self.assert_plan_empty()
 
 
+@both
 class Failures(Case):
     def test_import_error_of_the_handler(self):
         self.ws.write("fn/handler.py", "import no_such_module_x\n\ndef handle(event):\n    return 1\n")
