@@ -2,7 +2,7 @@
 """Fails where a Markdown page of this repository points at something that is not there.
 
 Checked are links to files and headings, and paths in backticks or code blocks that begin with a folder of this repository
-(`server/deploy/sless.service`). Links to other sites are left alone: no test needs the network.
+(`server/deploy/sless.service`). A code block that begins with `# path` is an excerpt: its lines stand in that file, in their order. Links to other sites are left alone: no test needs the network.
 """
 import os
 import re
@@ -44,9 +44,24 @@ def exists(path):
     return any(os.path.exists(os.path.join(ROOT, path + end)) for end in ("", ".h", ".cc", ".proto"))
 
 
+def excerpts(name, text):
+    """-> problems of the code blocks that show a part of a file."""
+    problems = []
+    for file, block in re.findall(r"^```\w*\n# ([\w./-]+)\n(.*?)^```", text, re.M | re.S):
+        if not os.path.isfile(os.path.join(ROOT, file)):
+            continue  # another comment, or told of by its path
+        rest = iter(read(file).split("\n"))
+        for line in filter(str.strip, block.split("\n")):
+            start = line.partition("…")[0]
+            if not any(there.startswith(start) if "…" in line else there == line for there in rest):  # reads on to where it stands
+                problems.append(f"{name}: the excerpt of {file} has the line {line!r}, which does not stand there, or not behind the one before")
+                break
+    return problems
+
+
 def check(name):
-    text, problems, count = read(name), [], 0
-    folder = os.path.dirname(name)
+    text, count = read(name), 0
+    folder, problems = os.path.dirname(name), excerpts(name, text)
     for number, line in enumerate(without_code(text).split("\n"), 1):
         for target in LINK.findall(line):
             if re.match(r"[a-z]+:", target):
