@@ -16,6 +16,7 @@ setup:      ## install what building, running and testing needs
 
 build: setup ## build/bin: terraform-provider-sless, slessd, sless-runner (release)
 	@cmake --preset release >/dev/null
+	@[ -x build/bin/slessd ] || echo "build: the release build (6 minutes or so on 2 cores, the first time)"
 	@cmake --build build -j $(JOBS)
 
 demo: build ## apply examples/quickstart on a slessd of its own, call it, change it, destroy it
@@ -23,6 +24,7 @@ demo: build ## apply examples/quickstart on a slessd of its own, call it, change
 
 test: build ## every test: unit and fuzz (with sanitizers), layering, docs, acceptance
 	@cmake --preset dev >/dev/null
+	@[ -d build/dev/tests/fuzz ] || echo "test: the build with sanitizers (15 minutes or so on 2 cores, the first time), then the tests (8 minutes)"
 	@cmake --build build/dev -j $(JOBS) --target unit_tests
 	@python3 tests/run.py
 
@@ -48,7 +50,7 @@ docs: build ## registry pages from the schemas
 	@build/bin/docsgen .
 
 bench: build ## start of the provider, many resources, serving; in turns with peers (needs go, npm, wrk)
-	@python3 tests/bench/plugin_start.py build/bin/terraform-provider-sless build/bin/terraform-provider-hello --build-peer
+	@python3 tests/bench/plugin_start.py build/bin/terraform-provider-sless build/bin/terraform-provider-hello --build-peer --limit-ms 10 --limit-mb 16
 	@python3 tests/bench/many_resources.py
 	@python3 tests/bench/serving.py
 

@@ -5,6 +5,7 @@ Starts a slessd of its own on a free port with its data in a temp folder, applie
 tofu), calls the URLs, edits one handler, applies again, shows the new answer and the empty next plan, then destroys and stops. Leaves no
 process and no file behind, also when it fails or is interrupted.
 """
+import argparse
 import os
 import shutil
 import signal
@@ -121,6 +122,7 @@ def interrupt(number, _frame):
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     signal.signal(signal.SIGTERM, interrupt)
     signal.signal(signal.SIGHUP, interrupt)
     try:

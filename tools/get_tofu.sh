@@ -5,7 +5,8 @@
 # `go install …/cmd/tofu@version` refuses because OpenTofu's go.mod has a replace directive; so a module of our own takes over its
 # go.mod (with that directive) and builds the command as a dependency.
 set -euo pipefail
-dest=${1:?folder}
+case ${1:-} in "" | -*) sed -n '2s/^# //p' "$0"; [ "${1:-}" = --help ]; exit ;; esac
+dest=$1
 version=${SLESS_TOFU_VERSION:-v1.12.6}
 module=github.com/opentofu/opentofu
 mkdir -p "$dest"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Puts the built provider where terraform and tofu look without any CLI configuration: the implied mirror ~/.terraform.d/plugins.
 set -euo pipefail
+case ${1:-} in "") ;; *) sed -n '2s/^# //p' "$0"; [ "$1" = --help ]; exit ;; esac
 root=$(cd "$(dirname "$0")/.." && pwd)
 binary=$root/build/bin/terraform-provider-sless
 [ -x "$binary" ] || { echo "install_provider: $binary is not there; run make build" >&2; exit 1; }

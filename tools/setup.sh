@@ -2,8 +2,9 @@
 # setup.sh: brings what building, running and testing sless needs, says what it does, and skips what is there.
 #   Debian packages by apt (as root or by sudo); Node.js 20 where the host has another one; OpenTofu where neither terraform nor tofu
 #   is on PATH. What is no Debian package goes to the cache folder ${SLESS_CACHE:-${XDG_CACHE_HOME:-~/.cache}/sless}, outside this tree.
-# Prints nothing and takes under a second when everything is there.
+# Prints nothing and takes under a second when everything is there. --no-terraform: brings no OpenTofu.
 set -euo pipefail
+case ${1:-} in "" | --no-terraform) ;; *) sed -n '2,5s/^# *//p' "$0"; [ "$1" = --help ]; exit ;; esac
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${SLESS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sless}
 mkdir -p "$cache/bin"
