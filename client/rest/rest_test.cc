@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -290,6 +291,22 @@ TEST_F(Client, WaitReadyNeedsTheGenerationAndAFinalPhase) {
   EXPECT_EQ(ready->status.phase, "Failed");
   EXPECT_EQ(ready->status.observed_generation, 2);
   EXPECT_THAT(server_.Requests()[0].target, HasSubstr("?wait=ready&generation=2&timeout=9"));
+}
+
+TEST_F(Client, TheLastLinesAreThoseOfTheNewestRevision) {
+  std::string items = R"({"revision":2,"line":"old"},{"revision":3,"line":"new 1"},)"
+                      R"({"revision":2,"line":"old"},{"revision":"3"},7)";
+  for (int i = 2; i <= 40; ++i) items += fmt::format(R"(,{{"revision":3,"line":"new {}"}})", i);
+  const transport::ImposterAnswer answer{.body = "{\"items\":[" + items + "]}"};
+  server_.On("GET", std::string(kPath) + "/logs", {answer, answer, {.body = "[]"}});
+  const auto lines = client_->LastLines({"default", "f"}, 2);
+  ASSERT_THAT(lines, IsOk());
+  EXPECT_EQ(lines->size(), 30u);
+  EXPECT_EQ(lines->front(), "new 11");
+  EXPECT_EQ(lines->back(), "new 40");
+  EXPECT_TRUE(client_->LastLines({"default", "f"}, 3)->empty());
+  EXPECT_THAT(client_->LastLines({"default", "f"}, 2),
+              IsError(Code::kInternal, HasSubstr("items")));
 }
 
 TEST_F(Client, AFailureFromBeforeTheRetryIsNotItsOutcome) {

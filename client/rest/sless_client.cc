@@ -95,7 +95,7 @@ base::Status CheckHash(std::string_view hash) {
 
 Result<std::unique_ptr<Caller>> MakeCaller(ClientOptions options, transport::Transport* given) {
   RETURN_IF_ERROR(transport::ParseUrl(options.endpoint));
-  if (options.endpoint.find('?') != std::string::npos) {
+  if (base::Contains(options.endpoint, '?')) {
     return base::Err(Code::kInvalidArgument, "the endpoint is a URL without a query");
   }
   if (options.token.Reveal().find_first_of(std::string_view("\r\n \0", 4)) != std::string::npos) {
@@ -237,6 +237,32 @@ Result<T> SlessClient::FinishCreate(const Name& name, const Call& call) {
 Result<api::Function> SlessClient::RetryFunction(const Name& name, const Call& call) {
   return Patch<api::Function>(name, AnnotationPatch(api::kRetryAnnotation, base::RandomHex(8)),
                               call);
+}
+
+Result<std::vector<std::string>> SlessClient::LastLines(const Name& function, int64_t than,
+                                                        const Call& call) {
+  // Many, as the revision that serves may print a lot meanwhile.
+  const ApiRequest request{.path = PathOf<api::Function>(function) + "/logs?limit=1000"};
+  ASSIGN_OR_RETURN(const auto answer, impl_->caller->Send(request, call));
+  const auto body = base::ParseJson(answer.body);
+  if (!body) return BadAnswer(request, body.error());
+  std::vector<std::string> lines;
+  int64_t newest = 0;
+  const auto items = body->is_object() ? body->find("items") : body->end();
+  if (items == body->end())
+    return BadAnswer(request, {Code::kInternal, "want a member \"items\"", "", "", {}});
+  for (const auto& item : *items) {
+    const bool whole = item.is_object() && item.contains("revision") && item.contains("line") &&
+                       item["revision"].is_number_integer() && item["line"].is_string();
+    if (!whole) continue;
+    const auto revision = item["revision"].get<int64_t>();
+    if (revision <= than || revision < newest) continue;
+    if (revision > newest) lines.clear();
+    newest = revision;
+    lines.push_back(item["line"].get<std::string>());
+  }
+  if (lines.size() > 30) lines.erase(lines.begin(), lines.end() - 30);
+  return lines;
 }
 
 template <class T>

@@ -418,6 +418,20 @@ TEST_F(FunctionTest, ACreateThatAnotherOneTakesOverAndChangesKeepsNothing) {
   EXPECT_TRUE(driver.state().IsNull());
 }
 
+TEST_F(FunctionTest, ADeadlineShowsWhatTheNewRevisionSaid) {
+  auto driver = world.Driver(kType);
+  const base::Error late{Code::kDeadlineExceeded, "timed out", "", "", {}};
+  world.backend.FailNext("function.wait", late);
+  auto failed = driver.Apply(Config());
+  EXPECT_TRUE(HasError(failed.diagnostics, "name", "Last log lines:\n  newer than 0"))
+      << failed.Problems();
+  world.backend.FailNext("function.wait", late);
+  world.backend.FailNext("function.logs", {Code::kUnavailable, "away", "", "", {}});
+  failed = driver.Apply(Config());
+  EXPECT_TRUE(HasError(failed.diagnostics, "name", "timed out")) << failed.Problems();
+  EXPECT_FALSE(HasError(failed.diagnostics, "name", "Last log lines")) << failed.Problems();
+}
+
 TEST_F(FunctionTest, WhatCanBeRaisedIsSaidWhereItRanOut) {
   auto driver = world.Driver(kType);
   const base::Error late{Code::kDeadlineExceeded, "timed out", "", "", {}};

@@ -375,6 +375,13 @@ class Failures(Case):
         self.ws.apply()
         self.assert_plan_empty()
 
+    def test_a_deadline_shows_the_last_lines(self):
+        self.ws.write("fn/handler.py", "import time\nfor n in range(50):\n    print('line', n)\ntime.sleep(60)\n\ndef handle(event):\n    return 1\n")
+        self.ws.config(function('timeouts { create = "4s" }'))
+        done = self.ws.apply_fails()
+        self.assert_says(done, "its phase is Deploying", "Last log lines: line 20 line 21", "line 49", "The server goes on with it")
+        self.assertNotIn("line 19 ", done.flat)
+
     def test_syntax_error_names_the_line(self):
         self.ws.write("fn/handler.py", "x = 1\n\ndef handle(event):\n    return (1\n")
         self.ws.config(function())

@@ -73,6 +73,12 @@ base::Result<api::Function> FakeBackend::RetryFunction(const rest::Name& name, c
   return functions_.Look(Id(name));
 }
 
+base::Result<std::vector<std::string>> FakeBackend::LastLines(const rest::Name&, int64_t than,
+                                                              const rest::Call&) {
+  RETURN_IF_ERROR(Enter("function.logs"));
+  return std::vector<std::string>{fmt::format("newer than {}", than)};
+}
+
 base::Status FakeBackend::RetryRun(const rest::Name& name, int64_t run_id, int64_t attempt,
                                    const rest::Call&) {
   RETURN_IF_ERROR(Enter("job.retry"));

@@ -58,6 +58,8 @@ class FakeBackend final : public Backend {
                           const transport::OpenBody& zip, const rest::Call& call) override;
   base::Result<api::Function> RetryFunction(const rest::Name& name,
                                             const rest::Call& call) override;
+  base::Result<std::vector<std::string>> LastLines(const rest::Name& function, int64_t than,
+                                                   const rest::Call& call) override;
   base::Status RetryRun(const rest::Name& job, int64_t run_id, int64_t attempt,
                         const rest::Call& call) override;
   base::Result<rest::ServerInfo> Info(const rest::Call& call) override;
