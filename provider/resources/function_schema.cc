@@ -67,8 +67,8 @@ std::vector<Attribute> CodeAttributes() {
        framework::String(),
        {.optional = true,
         .description = "Any text, such as a hash or a date; a change of it deploys anew although "
-                       "the code is the same. Changes of the code are seen without it, by "
-                       "`source_hash`.",
+                       "the code is the same; an empty text is as none. Changes of the code "
+                       "are seen without it, by `source_hash`.",
         .validators = {TextUpTo(api::kMaxCodeHashBytes)}}},
   };
 }
@@ -154,7 +154,7 @@ void CheckEnvironment(const Value& environment, framework::Diagnostics& diagnost
           path, "Invalid Attribute Value",
           fmt::format("Attribute {} must not be null. Leave the variable out, or set it to \"\".",
                       path.ToString()));
-    } else if (value.AsString().find('\0') != std::string::npos) {
+    } else if (base::Contains(value.AsString(), '\0')) {
       diagnostics.AddError(
           path, "Invalid Attribute Value",
           fmt::format("Attribute {} holds a NUL character, which no environment variable can.",

@@ -28,7 +28,8 @@ framework::Schema JobResource::Schema() const {
       "job that was "
       "tainted is taken back as it is. A job that is destroyed or replaced (`-replace`, "
       "`replace_triggered_by`) is forgotten with its runs: the new one runs its `run_id`. An apply "
-      "fails where another writer changes or deletes the job while it waits for the run.";
+      "fails where another writer changes or deletes the job while it waits for the run. The API "
+      "lists the newest 100 runs of a job.";
   schema.attributes = IdentityAttributes("job");
   const std::vector<Attribute> rest = {
       FunctionAttribute("Name of the function, in the same namespace. Write "

@@ -88,10 +88,11 @@ std::vector<Attribute> CronAttributes() {
         .semantic_equal = framework::JsonEqual}},
       WordAttribute("overlap", DocOf<api::CronSpec>("overlap"), defaults.overlap,
                     "While the last run still runs: leave the new one out (`skip`), run it "
-                    "afterwards (`queue`), or run both (`allow`)."),
+                    "afterwards (`queue`: one waits, further ones are left out), or run both "
+                    "(`allow`)."),
       WordAttribute("misfire", DocOf<api::CronSpec>("misfire"), defaults.misfire,
                     "For runs missed while the server was down: none (`skip`), one (`once`), or "
-                    "each (`all`)."),
+                    "each of the last 24 hours, at most the newest 100 (`all`)."),
   };
 }
 
