@@ -496,6 +496,7 @@ TEST_F(GatewayTest, TriggersByMethodAndState) {
   EXPECT_EQ(Call(server->address(), "POST", "/fn/default/f", "x").status, 401);
   const auto refused = Call(server->address(), "DELETE", "/fn/default/f");
   EXPECT_EQ(refused.status, 405);
+  EXPECT_EQ(refused.Header("X-Sless-Revision"), "1") << "what serves, on answers of slessd too";
   EXPECT_EQ(refused.Header("Allow"), "GET, HEAD, POST");
   const auto disabled = Get("/fn/default/f/off/x");
   EXPECT_EQ(disabled.status, 503);

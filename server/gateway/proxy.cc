@@ -39,9 +39,13 @@ http::Headers ForFunction(const http::Request& request, bool with_token, Origin 
   return out;
 }
 
-http::Response ErrorResponse(base::Error error) {
+// An answer of ours. `route`: of the function; null where there is none.
+http::Response ErrorResponse(base::Error error, const FunctionRoute* route) {
   error.source = {};  // logs and file names are for those with a token
-  return http::Response::FromError(error);
+  auto response = http::Response::FromError(error);
+  if (route != nullptr && route->revision)
+    response.headers.Set("X-Sless-Revision", std::to_string(route->revision->revision));
+  return response;
 }
 
 std::string_view Outcome(int status) {
@@ -56,14 +60,14 @@ http::Task<base::Status> GatewayImpl::Admit(http::Exchange& exchange, const Func
   const auto match = MatchTrigger(route, request.method,
                                   http::CanonicalPath(request.rest.empty() ? "/" : request.rest));
   if (match.route == nullptr) {
-    refusal = ErrorResponse(match.error);
+    refusal = ErrorResponse(match.error, &route);
     if (!match.allow.empty()) refusal.headers.Add("Allow", match.allow);
     co_return base::Err(match.error);
   }
   if (match.route->spec.auth != "token") co_return base::Ok();
   with_token = true;
   auto status = co_await CheckToken(exchange);
-  if (!status) refusal = ErrorResponse(status.error());
+  if (!status) refusal = ErrorResponse(status.error(), &route);
   co_return status;
 }
 
@@ -118,7 +122,8 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
   std::shared_ptr<const FunctionRoute> route;
   if (function) route = Activator::Route(*function);
   if (!route) {
-    auto answer = ErrorResponse(NoSuchFunction(request.Param("namespace"), request.Param("name")));
+    auto answer =
+        ErrorResponse(NoSuchFunction(request.Param("namespace"), request.Param("name")), nullptr);
     co_await exchange.Respond(std::move(answer));
     co_return;
   }
@@ -161,7 +166,7 @@ http::Task<void> GatewayImpl::ServeFunction(http::Exchange& exchange) {
     // What is wrong with the body its sender may read.
     auto error = attempt.error();
     if (!body.failed() && !with_token) co_await LeaveOutDetails(exchange, error);
-    auto answer = ErrorResponse(std::move(error));
+    auto answer = ErrorResponse(std::move(error), route.get());
     co_await exchange.Respond(std::move(answer));
     co_return;
   }

@@ -88,8 +88,10 @@ Router::Match Router::Find(Request& request) const {
   for (const auto& route : routes_) {
     if (!SegmentsMatch(route, path)) continue;
     if (!MethodMatches(route, request.method)) {
-      if (std::find(allowed.begin(), allowed.end(), route.method) == allowed.end())
+      if (std::find(allowed.begin(), allowed.end(), route.method) == allowed.end()) {
         allowed.push_back(route.method);
+        if (route.method == "GET") allowed.push_back("HEAD");
+      }
       continue;
     }
     if (const auto status = FillRequest(route, path, request); !status) {

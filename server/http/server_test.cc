@@ -263,7 +263,7 @@ TEST_F(ServerTest, ErrorsAndExceptionsBecomeJson) {
   EXPECT_EQ(absent.status, 404);
   const auto method = Call(server->address(), "DELETE", "/hello/x");
   EXPECT_EQ(method.status, 405);
-  EXPECT_EQ(method.Header("Allow"), "GET");
+  EXPECT_EQ(method.Header("Allow"), "GET, HEAD");
 }
 
 struct Bad {
