@@ -61,7 +61,7 @@ base::Result<std::vector<api::Trigger>> TriggersOf(const store::ObjectStore& sto
   do {
     ASSIGN_OR_RETURN(auto page, store.List(query));
     for (const auto& item : page.items) {
-      if (item.spec_json.find(mark) == std::string::npos) continue;
+      if (!base::Contains(item.spec_json, mark)) continue;
       ASSIGN_OR_RETURN(auto trigger, store::FromStored<api::Trigger>(item));
       if (trigger.spec.function == function && trigger.metadata.deletion_requested_at.empty())
         triggers.push_back(std::move(trigger));

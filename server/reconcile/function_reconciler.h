@@ -95,10 +95,8 @@ class FunctionReconciler final : public Reconciler {
   /// Publishes what serves now with the triggers of now. Else than kThere: the serving revision's
   /// layers are gone.
   Layers PublishServing(View& view, const FunctionDecision& decision);
-  /// Makes the layers of the serving revision again; `underway`: something newer is, `now`: also
-  /// where that failed before. `why` it cannot serve meanwhile.
-  Layers Restore(View& view, const Revision& serving, bool published, bool underway, bool now,
-                 std::string& why);
+  /// Makes the layers of the serving revision again. Never kStillLost.
+  Layers Restore(View& view, const Revision& serving);
   static bool IsLost(const View& view, const Revision& serving);
   static api::FunctionSpec LastServing(const View& view, const Revision& serving);
   void Publish(View& view, gateway::FunctionRoute route);

@@ -1,5 +1,6 @@
 #include "server/reconcile/function_reconciler.h"
 
+#include "client/base/strings.h"
 #include "server/auth/authenticator.h"
 #include "server/gateway/gateway.h"
 #include "server/gateway/testing/fake_runtime.h"
@@ -26,8 +27,7 @@ class FunctionReconcilerTest : public testing::Test {
     world_.Start();
   }
   bool NoteSays(const std::string& word) {
-    return Eventually(
-        [&] { return world_.Get<Function>("f").status.note.find(word) != std::string::npos; });
+    return Eventually([&] { return base::Contains(world_.Get<Function>("f").status.note, word); });
   }
   World world_;
 };
@@ -161,8 +161,8 @@ TEST_F(FunctionReconcilerTest, AMachineWithoutRoomIsTriedAgain) {
                              api::Failure{.reason = "NoResources", .message = "fork: no room"}};
   });
   world_.PutFunction("f");
-  ASSERT_TRUE(Eventually(
-      [&] { return world_.Get<Function>("f").status.note.find("no room") != std::string::npos; }));
+  ASSERT_TRUE(
+      Eventually([&] { return base::Contains(world_.Get<Function>("f").status.note, "no room"); }));
   EXPECT_EQ(world_.Get<Function>("f").status.phase, "Deploying");
   room = true;
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
@@ -219,8 +219,8 @@ TEST_F(RealGatewayTest, AMachineWithoutRoomIsTriedAgain) {
   world_.PutFunction("f");
   ASSERT_TRUE(Eventually([&] { return runtime_.starts >= 2; })) << "it is started again";
   EXPECT_EQ(world_.Get<Function>("f").status.phase, "Deploying");
-  EXPECT_TRUE(Eventually(
-      [&] { return world_.Get<Function>("f").status.note.find("no room") != std::string::npos; }));
+  EXPECT_TRUE(
+      Eventually([&] { return base::Contains(world_.Get<Function>("f").status.note, "no room"); }));
   runtime_.no_room = false;
   ASSERT_TRUE(world_.Reaches<Function>("f", "Ready"));
   EXPECT_EQ(world_.Get<Function>("f").status.note, "");

@@ -29,12 +29,22 @@ FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view,
   // A retry of what serves looks closer at its layers than we do.
   const bool retry =
       decision.step == FunctionStep::kServe && status.observed_retry != RetryOf(view.function);
-  if (retry || IsLost(view, *serving) || !LayersPresent(*serving, deps_.layers_dir)) {
-    const bool now = retry || deps_.clock.Steady() >= view.known.retry_at;
-    layers =
-        Restore(view, *serving, published, IsUnderway(decision.step), now, route.not_ready_reason);
+  const bool lost = IsLost(view, *serving);
+  if (retry || lost || !LayersPresent(*serving, deps_.layers_dir)) {
+    // One function has one build at a time, and that of a new revision comes first.
+    const bool underway = IsUnderway(decision.step);
+    const bool waits = lost && !retry && deps_.clock.Steady() < view.known.retry_at;
+    if (underway || waits) {
+      layers = underway && published ? Layers::kThere : Layers::kStillLost;
+    } else {
+      layers = Restore(view, *serving);
+    }
     // What is published has replicas, perhaps, that go on without the folders.
     if (layers != Layers::kThere && !published) {
+      route.not_ready_reason =
+          layers != Layers::kBuilding && IsLost(view, *serving)
+              ? "its layers cannot be built again: " + view.known.lost->second.message
+              : "its layers are being built again";
       Publish(view, std::move(route));
       return layers;
     }
@@ -53,20 +63,9 @@ FunctionReconciler::Layers FunctionReconciler::PublishServing(View& view,
 }
 
 // The layers of the serving revision are gone (a restored backup, an emptied cache): made again
-// from the same source, with no change of revision. One function has one build at a time, and that
-// of a new revision comes first.
-FunctionReconciler::Layers FunctionReconciler::Restore(View& view, const Revision& serving,
-                                                       bool published, bool underway, bool now,
-                                                       std::string& why) {
+// from the same source, with no change of revision.
+FunctionReconciler::Layers FunctionReconciler::Restore(View& view, const Revision& serving) {
   auto& lost = view.known.lost;
-  const auto cannot = [&](Layers layers) {
-    why = "its layers cannot be built again: " + lost->second.message;
-    return layers;
-  };
-  if (underway && published) return Layers::kThere;
-  if (IsLost(view, serving) && (underway || !now)) return cannot(Layers::kStillLost);
-  why = "its layers are being built again";
-  if (underway) return Layers::kStillLost;
   const auto key = KeyOfRevision(serving, view.name());
   const auto outcome = deps_.builds.Ensure(key, serving.spec.function);
   if (!outcome) return Layers::kBuilding;
@@ -96,7 +95,7 @@ FunctionReconciler::Layers FunctionReconciler::Restore(View& view, const Revisio
   lost = {serving.spec.number, error};
   deps_.log.Warn("layers of the serving revision cannot be built again",
                  {{"revision", key.ToString()}, {"error", base::ToString(error)}});
-  return cannot(Layers::kLost);
+  return Layers::kLost;
 }
 
 bool FunctionReconciler::IsLost(const View& view, const Revision& serving) {
