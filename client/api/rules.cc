@@ -20,7 +20,7 @@ bool IsAlnum(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') |
 // Letters, digits and `more`.
 bool Holds(std::string_view text, std::string_view more) {
   return std::all_of(text.begin(), text.end(),
-                     [&](char c) { return IsAlnum(c) || more.find(c) != std::string_view::npos; });
+                     [&](char c) { return IsAlnum(c) || base::Contains(more, c); });
 }
 
 bool IsIdentifier(std::string_view text, std::string_view more) {
@@ -31,7 +31,7 @@ bool IsIdentifier(std::string_view text, std::string_view more) {
 
 std::string TextProblem(std::string_view text, size_t max) {
   if (text.size() > max) return fmt::format("must have at most {} bytes, not {}", max, text.size());
-  if (text.find('\0') != std::string_view::npos) return "must not hold a NUL character";
+  if (base::Contains(text, '\0')) return "must not hold a NUL character";
   return "";
 }
 

@@ -29,7 +29,7 @@ Result<IpAddress> IpAddress::Parse(std::string_view text) {
   IpAddress address;
   const std::string copy(text.substr(0, 64));
   // The C functions would stop at a NUL.
-  const bool whole = copy.size() == text.size() && copy.find('\0') == std::string::npos;
+  const bool whole = copy.size() == text.size() && !base::Contains(copy, '\0');
   if (whole && inet_pton(AF_INET, copy.c_str(), address.bytes_.data()) == 1) {
     address.v4_ = true;
     return address;
@@ -59,7 +59,7 @@ Result<AddressSet::Block> AddressSet::ParseBlock(std::string_view entry) {
   block.bits = most;
   if (slash == std::string_view::npos) return block;
 
-  const bool mapped = block.first.v4_ && text.find(':') != std::string_view::npos;
+  const bool mapped = block.first.v4_ && base::Contains(text, ':');
   const int before = mapped ? kMappedBits : 0;  // bits that are written but not ours
   const auto digits = entry.substr(slash + 1);
   const auto* end = digits.data() + digits.size();

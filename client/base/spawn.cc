@@ -271,7 +271,7 @@ std::string FindProgram(const std::string& name, const std::string& path) {
     return stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
            access(file.c_str(), X_OK) == 0;
   };
-  if (name.find('/') != std::string::npos) return runnable(name) ? name : "";
+  if (base::Contains(name, '/')) return runnable(name) ? name : "";
   for (const auto& folder : Split(path, ':')) {
     if (folder.empty() || folder.front() != '/') continue;  // never a program of the current folder
     if (const std::string file = folder + "/" + name; runnable(file)) return file;

@@ -36,6 +36,15 @@ bool Contains(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
 
+bool Contains(std::string_view text, char c) { return text.find(c) != std::string_view::npos; }
+
+bool IsHttpToken(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           Contains("!#$%&'*+-.^_`|~", c);
+  });
+}
+
 std::string Lower(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) {

@@ -14,9 +14,12 @@ std::vector<std::string> Split(std::string_view text, char separator);
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 std::string_view Trim(std::string_view text);
 bool Contains(std::string_view text, std::string_view word);
+bool Contains(std::string_view text, char c);
 /// ASCII letters in lower case, whatever the locale; other bytes stay.
 std::string Lower(std::string_view text);
 bool IsUtf8(std::string_view text);
+/// A token as HTTP has it for methods and field names (RFC 9110, 5.6.2).
+bool IsHttpToken(std::string_view text);
 /// Cuts to at most `max_bytes`, never inside a UTF-8 sequence, and adds "…" (3 bytes more) where
 /// something was cut.
 std::string Truncate(std::string_view text, size_t max_bytes);

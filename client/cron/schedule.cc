@@ -74,7 +74,7 @@ base::Result<std::string_view> Expand(std::string_view text) {
 base::Status CheckCount(const std::vector<std::string>& words) {
   if (words.size() == 5) return base::Ok();
   std::string hint;
-  if (!words.empty() && words[0].find('=') != std::string::npos) {
+  if (!words.empty() && base::Contains(words[0], '=')) {
     hint = "; the time zone is a setting of its own";
   } else if (words.size() == 6) {
     hint = "; seconds and years are not supported";

@@ -53,7 +53,7 @@ std::string Suggest(std::string_view name, const std::vector<std::string>& known
     return std::string(zone.substr(zone.rfind('/') + 1));
   };
   for (const auto& candidate : known) {
-    if (candidate.find('/') != std::string::npos && city(base::Lower(candidate)) == city(wanted))
+    if (base::Contains(candidate, '/') && city(base::Lower(candidate)) == city(wanted))
       return candidate;
   }
   return base::Nearest(name, known);

@@ -141,10 +141,13 @@ void IgnoreRules::AddLine(std::string_view line) {
     rule.directory_only = true;
     line.remove_suffix(1);
   }
-  rule.any_level = line.find('/') == std::string_view::npos;
+  rule.any_level = !base::Contains(line, '/');
   if (line.starts_with('/')) line.remove_prefix(1);
   if (line.empty()) return;
   rule.segments = base::Split(line, '/');
+  for (auto& segment : rule.segments) {  // more than two are two, as in git
+    if (segment.size() > 2 && segment.find_first_not_of('*') == std::string::npos) segment = "**";
+  }
   rules_.push_back(std::move(rule));
 }
 

@@ -12,14 +12,14 @@ using base::Code;
 
 std::string PathProblem(std::string_view path, const Limits& limits) {
   if (path.empty()) return "the name is empty";
-  if (path.find('\0') != std::string_view::npos) return "the name holds a NUL";
+  if (base::Contains(path, '\0')) return "the name holds a NUL";
   if (!base::IsUtf8(path)) return "the name is not UTF-8";
   if (path.size() > limits.max_path_bytes) {
     return fmt::format("the name has {} bytes, at most {} are allowed", path.size(),
                        limits.max_path_bytes);
   }
   if (path.front() == '/') return "the name is absolute";
-  if (path.find('\\') != std::string_view::npos) return "the name holds a backslash";
+  if (base::Contains(path, '\\')) return "the name holds a backslash";
   if (path.size() >= 2 && path[1] == ':' && ((path[0] | 32) >= 'a' && (path[0] | 32) <= 'z')) {
     return "the name starts with a drive letter";
   }

@@ -104,6 +104,10 @@ TEST(Ignore, Patterns) {
       {"**/**/b", "a/x/b", false, true},
       {"**/a/**", "x/a/y", false, true},
       {"**/a/**", "x/a", true, false},
+      {"d/***/x", "d/x", false, true},
+      {"d/***/x", "d/a/b/x", false, true},
+      {"***/z", "z", false, true},
+      {"d/****", "d/a/x", false, true},
       {"a/**/**", "a/b", false, true},
       {"a/b/c", "a/b", false, false},
   };

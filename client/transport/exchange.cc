@@ -7,6 +7,8 @@
 #include <boost/beast/http/string_body.hpp>
 #include <optional>
 
+#include "client/base/strings.h"
+
 namespace sless::transport {
 namespace {
 
@@ -17,16 +19,6 @@ using What = Connection::Io::What;
 constexpr uint32_t kMaxHeadBytes = 64 << 10;
 constexpr size_t kChunkBytes = 64 << 10;
 constexpr int kMaxInterimAnswers = 10;
-
-bool IsToken(std::string_view text) {
-  if (text.empty()) return false;
-  for (const char c : text) {
-    const bool fine = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                      std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
-    if (!fine) return false;
-  }
-  return true;
-}
 
 class Exchange {
  public:
@@ -240,11 +232,11 @@ class Exchange {
 }  // namespace
 
 base::Status CheckRequest(const Request& request) {
-  if (!IsToken(request.method))
+  if (!base::IsHttpToken(request.method))
     return base::Err(Code::kInvalidArgument,
                      fmt::format("want an HTTP method, got {:?}", request.method));
   for (const auto& [name, value] : request.headers.All()) {
-    if (!IsToken(name))
+    if (!base::IsHttpToken(name))
       return base::Err(Code::kInvalidArgument,
                        fmt::format("want the name of a header, got {:?}", name));
     if (value.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) {

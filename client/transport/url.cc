@@ -54,8 +54,8 @@ std::string ReadAuthority(std::string_view authority, Url& url) {
 
 std::string Url::Peer() const {
   if (!unix_path.empty()) return "unix:" + unix_path;
-  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
-                                             : fmt::format("[{}]:{}", host, port);
+  return !base::Contains(host, ':') ? fmt::format("{}:{}", host, port)
+                                    : fmt::format("[{}]:{}", host, port);
 }
 
 std::string Url::HostHeader() const {
@@ -67,9 +67,8 @@ std::string Url::HostHeader() const {
 base::Result<Url> ParseUrl(std::string_view text) {
   const auto bad = [&](std::string_view why) {
     // A user name comes with a password, a query may hold a token: neither is shown.
-    const size_t end = text.find('@') != std::string_view::npos
-                           ? std::min(text.find("://"), text.find('@'))
-                           : text.find('?');
+    const size_t end =
+        base::Contains(text, '@') ? std::min(text.find("://"), text.find('@')) : text.find('?');
     return Err(Code::kInvalidArgument,
                fmt::format("want a URL like https://host:port/path, got \"{}\": {}",
                            base::Truncate(text.substr(0, end), 200), why));
@@ -87,12 +86,11 @@ base::Result<Url> ParseUrl(std::string_view text) {
   const size_t end = rest.find_first_of("/?#");
   const auto authority = rest.substr(0, end);
   const auto target = end == std::string_view::npos ? std::string_view() : rest.substr(end);
-  if (authority.find('@') != std::string_view::npos)
-    return bad("user names in URLs are not supported");
+  if (base::Contains(authority, '@')) return bad("user names in URLs are not supported");
   if (unix_socket) {
     const auto path = base::PercentDecode(authority);
     if (!path || path->empty()) return bad("the percent-encoded path of the socket is missing");
-    if (path->size() > 107 || path->find('\0') != std::string::npos) {
+    if (path->size() > 107 || base::Contains(*path, '\0')) {
       return bad("the path of the socket is longer than 107 bytes");
     }
     url.unix_path = *path;

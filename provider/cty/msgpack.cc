@@ -435,7 +435,7 @@ class Encoder {
   void WriteNumber(const Number& number) {
     if (const auto whole = number.AsInt64()) return WriteInt(*whole);
     const std::string text = number.ToString();
-    const auto exact = text.find('.') == std::string::npos ? std::nullopt : number.AsExactDouble();
+    const auto exact = !base::Contains(text, '.') ? std::nullopt : number.AsExactDouble();
     if (!exact) return Str(text);
     Byte(0xcb);
     BigEndian(std::bit_cast<uint64_t>(*exact), 8);

@@ -32,8 +32,8 @@ std::unique_ptr<base::Logger> MakeLogger(const LogSink& sink, const char* module
 }
 
 std::string_view TypeKey(std::string_view rpc) {
-  if (rpc.find("Data") != std::string_view::npos) return "tf_data_source_type";
-  if (rpc.find("Ephemeral") != std::string_view::npos) return "tf_ephemeral_resource_type";
+  if (base::Contains(rpc, "Data")) return "tf_data_source_type";
+  if (base::Contains(rpc, "Ephemeral")) return "tf_ephemeral_resource_type";
   return "tf_resource_type";
 }
 

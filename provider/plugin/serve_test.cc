@@ -350,7 +350,7 @@ TEST_F(ServeTest, DebugModeTellsHowToAttach) {
       Start({{"SLESS_TEST_IS_PLUGIN", "1"}, {"TMPDIR", temp_}, {"ASAN_OPTIONS", "detect_leaks=0"}},
             {"-debug"});
   std::string text;
-  while (text.find("TF_REATTACH_PROVIDERS") == std::string::npos) {
+  while (!base::Contains(text, "TF_REATTACH_PROVIDERS")) {
     const std::string line = child->ReadLine(kLimit);
     ASSERT_NE(line, "") << child->ReadStderr(100ms);
     text = line;

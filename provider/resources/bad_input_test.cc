@@ -8,6 +8,7 @@
 
 #include "client/base/clock.h"
 #include "client/base/log.h"
+#include "client/base/strings.h"
 #include "provider/cty/wire_json.h"
 #include "provider/framework/engine/plan.h"
 #include "provider/framework/engine/validate.h"
@@ -100,8 +101,7 @@ TEST_P(BadInput, NamesTheAttribute) {
   for (const auto& item : diagnostics) {
     ASSERT_TRUE(item.path.has_value()) << "no path: " << item.summary;
     const auto text = item.summary + "\n" + item.detail;
-    found =
-        found || (item.path->ToString() == row.path && text.find(row.text) != std::string::npos);
+    found = found || (item.path->ToString() == row.path && base::Contains(text, row.text));
     EXPECT_EQ(text.find("hush-hush"), std::string::npos) << "a value of the environment is shown";
     EXPECT_EQ(item.summary.find_last_of(".\n"), std::string::npos) << item.summary;
   }

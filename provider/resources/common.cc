@@ -35,8 +35,7 @@ std::optional<std::string> OwnerIn(const api::Metadata& metadata) {
 }
 
 std::string Sentence(std::string text) {
-  if (!text.empty() && std::string_view(".!?").find(text.back()) == std::string_view::npos)
-    text += '.';
+  if (!text.empty() && !base::Contains(".!?", text.back())) text += '.';
   return text;
 }
 

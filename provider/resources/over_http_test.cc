@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "client/base/strings.h"
 #include "client/transport/testing/http_imposter.h"
 #include "provider/cty/wire_json.h"
 #include "provider/resources/testing/world.h"
@@ -127,8 +128,8 @@ TEST_F(OverHttp, CodeGoesFirstThenTheObject) {
   std::string zip;
   std::string object;
   for (const auto& request : server_.imposter.Requests()) {
-    const bool code = request.target.find("/code/sha256:") != std::string::npos ||
-                      request.target.find("/code/sha256%3A") != std::string::npos;
+    const bool code = base::Contains(request.target, "/code/sha256:") ||
+                      base::Contains(request.target, "/code/sha256%3A");
     seen.push_back(request.method + (code                           ? " code"
                                      : request.target == "/v1/info" ? " info"
                                                                     : " object"));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "client/base/strings.h"
 #include "provider/resources/common.h"
 
 namespace sless::resources {
@@ -79,8 +80,7 @@ bool Session::Check(std::stop_token stop, framework::Diagnostics& diagnostics) {
   const bool token =
       error.code == base::Code::kUnauthenticated || error.code == base::Code::kPermissionDenied;
   // The client names the setting too, but not for each kind of failure.
-  const bool hinted =
-      error.message.find(token ? "SLESS_TOKEN" : "SLESS_ENDPOINT") != std::string::npos;
+  const bool hinted = base::Contains(error.message, token ? "SLESS_TOKEN" : "SLESS_ENDPOINT");
   if (!hinted && token) {
     error.message += fmt::format(
         "\n\nThe server at {} does not take the token: check the provider's token (SLESS_TOKEN).",

@@ -238,7 +238,7 @@ int SecondDocument(const std::string& text) {
 
 base::Status ReadFile(const Sources& sources, Options& options) {
   const auto& [path, text] = std::tie(sources.file_path, sources.file_text);
-  if (!base::IsUtf8(text) || text.find('\0') != std::string::npos)
+  if (!base::IsUtf8(text) || base::Contains(text, '\0'))
     return Err(Code::kInvalidArgument, fmt::format("{}:1: no YAML: it is no UTF-8 text", path));
   try {
     if (const int line = SecondDocument(text)) {
@@ -286,7 +286,7 @@ base::Status CheckUrl(std::string_view text) {
     return Err(Code::kInvalidArgument, fmt::format("{}{}", kWant, what));
   };
   // First: such a text is never shown.
-  if (text.find('@') != std::string_view::npos)
+  if (base::Contains(text, '@'))
     return bad("got one with user information, which would be handed out with every URL");
   const auto got = [&](std::string_view why) {
     return bad(fmt::format("got \"{}\"{}", text, why));

@@ -45,7 +45,7 @@ Status CheckEnvironment(const std::map<std::string, std::string>& environment) {
       return Invalid("an environment variable " + problem, base::IsUtf8(name) ? at : path);
     }
     if (!base::IsUtf8(value)) return Invalid("the value is not valid UTF-8", at);
-    if (value.find('\0') != std::string::npos) return Invalid("the value has a NUL character", at);
+    if (base::Contains(value, '\0')) return Invalid("the value has a NUL character", at);
     total += name.size() + value.size() + 2;  // as the kernel counts: '=' and the final NUL
   }
   if (total > api::kMaxEnvironmentBytes) {

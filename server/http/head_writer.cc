@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <ctime>
 
@@ -10,11 +9,6 @@
 
 namespace sless::http {
 namespace {
-
-bool IsTokenChar(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
-}
 
 constexpr std::array<std::string_view, 9> kHopByHop{
     "connection", "keep-alive",        "proxy-authenticate",
@@ -125,12 +119,8 @@ bool HasNoBody(int status, std::string_view method) {
   return method == "HEAD" || status / 100 == 1 || status == 204 || status == 304;
 }
 
-bool IsToken(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), IsTokenChar);
-}
-
 bool IsSafeField(std::string_view name, std::string_view value) {
-  return IsToken(name) &&
+  return base::IsHttpToken(name) &&
          value.find_first_of(std::string_view("\r\n\0", 3)) == std::string_view::npos;
 }
 

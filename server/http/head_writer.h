@@ -17,8 +17,6 @@ inline constexpr size_t kMaxAnswerHeaders = 64 * 1024;
 std::string_view ReasonPhrase(int status);
 /// True if an answer with this status to this method has no body.
 bool HasNoBody(int status, std::string_view method);
-/// True if `text` is a token of RFC 9110, 5.6.2: the name of a field.
-bool IsToken(std::string_view text);
 /// True if `name` is a token and `value` has no CR, LF or NUL: safe to write.
 bool IsSafeField(std::string_view name, std::string_view value);
 

@@ -42,8 +42,8 @@ base::Status CheckPath(std::string_view path) {
   }
   const auto decoded = base::PercentDecode(path);
   if (!decoded) return Bad("has a broken percent escape");
-  if (decoded->find('\0') != std::string::npos) return Bad("has a NUL byte");
-  if (decoded->find('\\') != std::string::npos) return Bad("has a backslash");
+  if (base::Contains(*decoded, '\0')) return Bad("has a NUL byte");
+  if (base::Contains(*decoded, '\\')) return Bad("has a backslash");
   for (const auto segment : PathSegments(*decoded)) {
     if (IsDotSegment(segment)) return Bad("has a dot segment (\".\" or \"..\")");
   }
@@ -53,7 +53,7 @@ base::Status CheckPath(std::string_view path) {
 base::Status CheckStrictSegment(std::string_view segment) {
   if (segment.empty()) return Bad("has an empty segment");
   const auto decoded = base::PercentDecode(segment);
-  if (!decoded || decoded->find('/') != std::string::npos) return Bad("has an escaped \"/\"");
+  if (!decoded || base::Contains(*decoded, '/')) return Bad("has an escaped \"/\"");
   return base::Ok();
 }
 

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/base/strings.h"
+
 namespace sless::invocations {
 namespace {
 
@@ -64,7 +66,7 @@ base::Status ReadLinesBackward(const base::Fd& file, uint64_t size,
     start -= length;
     block.resize(length);
     RETURN_IF_ERROR(ReadAt(file, start, block.data(), length));
-    const bool has_newline = block.find('\n') != std::string::npos;
+    const bool has_newline = base::Contains(block, '\n');
     text.insert(0, block);
     if (std::exchange(first_block, false) && text.back() == '\n') text.pop_back();
     if (!has_newline && start > 0) continue;

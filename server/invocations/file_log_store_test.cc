@@ -295,7 +295,7 @@ TEST_F(FileLogStoreTest, ASlowDiskHoldsNobodyUpAndWhatItLostIsSaid) {
   for (const auto& line : base::Split(text, '\n')) {
     const size_t at = line.find(" lines were lost");
     if (at != std::string::npos) lost += std::stoi(line.substr(line.rfind('"', at) + 1));
-    kept += line.find("xxx") != std::string::npos;
+    kept += base::Contains(line, "xxx");
   }
   EXPECT_GT(lost, 700);  // 256 KiB of about 1 MB are kept, and 64 KiB in the pipe
   EXPECT_EQ(lost + kept, 1000);

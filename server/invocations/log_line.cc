@@ -69,8 +69,7 @@ LineFilter::LineFilter(const LogQuery& query) : query_(query) {
 }
 
 std::optional<LogRecord> LineFilter::Match(std::string_view line) const {
-  if (!request_id_text_.empty() && line.find(request_id_text_) == std::string_view::npos)
-    return std::nullopt;
+  if (!request_id_text_.empty() && !base::Contains(line, request_id_text_)) return std::nullopt;
   auto record = ParseLine(line);
   if (!record) return std::nullopt;
   const bool fits = (query_.request_id.empty() || record->request_id == query_.request_id) &&

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "client/base/spawn.h"
+#include "client/base/strings.h"
 #include "server/runner/manifest.h"
 
 namespace sless::runner {
@@ -138,7 +139,7 @@ class EngineTest : public testing::Test {
   }
   void UntilLog(const std::string& word) {
     const auto until = clock_.Steady() + seconds(10);
-    while (Log().find(word) == std::string::npos && clock_.Steady() < until)
+    while (!base::Contains(Log(), word) && clock_.Steady() < until)
       std::this_thread::sleep_for(milliseconds(5));
   }
   bool Ended() {
@@ -474,7 +475,7 @@ TEST_F(EngineTest, WhatTheLogsReaderTakesLateStillArrives) {
   EXPECT_EQ(Reason(Call("r1", "1")), "OK");  // more than a pipe holds, less than stops the worker
   std::string text;
   const auto until = clock_.Steady() + seconds(10);
-  while (text.find("\"m\":\"last\"") == std::string::npos && clock_.Steady() < until) {
+  while (!base::Contains(text, "\"m\":\"last\"") && clock_.Steady() < until) {
     pollfd fd{ends[0], POLLIN, 0};
     poll(&fd, 1, 100);
     char buffer[65536];

@@ -133,7 +133,7 @@ class Description {
 };
 
 base::Status AddHeader(http::Response& response, const std::string& name, std::string_view value) {
-  if (!http::IsToken(name))
+  if (!base::IsHttpToken(name))
     return Wrong(fmt::format("{} is no name of a header", json(name).dump(-1, ' ', true)));
   const auto type = TypeOf(value);
   if (type != "string" && type != "number" && type != "boolean")
@@ -311,8 +311,7 @@ std::string HttpEvent(const http::Request& request, base::TimePoint now) {
 base::Result<http::Response> HttpAnswer(std::string_view result_json) {
   // Only an object can describe an answer; what does not is passed on byte for byte, so that
   // numbers keep their digits.
-  if (result_json.substr(0, 1) == "{" &&
-      result_json.find("\"statusCode\"") != std::string_view::npos) {
+  if (result_json.substr(0, 1) == "{" && base::Contains(result_json, "\"statusCode\"")) {
     const Description answer(result_json);
     if (answer.Has("statusCode")) return Described(answer);
   }

@@ -125,7 +125,7 @@ base::Result<Handshake> ParseHandshake(const std::string& line) {
   result.network = result.fields[2];
   result.address = result.fields[3];
   std::string certificate = result.fields[5];
-  if (certificate.find('=') != std::string::npos) {
+  if (base::Contains(certificate, '=')) {
     return base::Err(base::Code::kInvalidArgument, "the certificate is padded: " + line);
   }
   while (certificate.size() % 4 != 0) certificate += '=';

@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "client/base/strings.h"
 #include "provider/cty/wire_json.h"
 #include "provider/framework/engine/shape.h"
 
@@ -58,7 +59,7 @@ bool HasError(const framework::Diagnostics& diagnostics, const std::string& path
   for (const auto& item : diagnostics) {
     const bool there = item.path && item.path->ToString() == path;
     if (there && item.severity == framework::Severity::kError &&
-        (item.summary + "\n" + item.detail).find(text) != std::string::npos)
+        base::Contains(item.summary + "\n" + item.detail, text))
       return true;
   }
   return false;

@@ -23,7 +23,7 @@ bool StartsWithAny(std::string_view text, std::initializer_list<std::string_view
 
 bool AllOf(std::string_view text, std::string_view others) {
   return std::all_of(text.begin(), text.end(),
-                     [&](char c) { return Letter(c) || others.find(c) != std::string_view::npos; });
+                     [&](char c) { return Letter(c) || base::Contains(others, c); });
 }
 
 // pip ends lines where Python does, and decodes what a comment names.

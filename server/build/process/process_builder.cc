@@ -332,7 +332,7 @@ class ProcessBuilder final : public Builder {
     if (tree) {
       if (source::TreeHash(*tree) == want) return true;
       std::erase_if(tree->entries, [](const source::Entry& entry) {
-        return ("/" + entry.path).find("/__pycache__/") != std::string::npos;
+        return base::Contains("/" + entry.path, "/__pycache__/");
       });
       return source::TreeHash(*tree) == want;
     }

@@ -70,7 +70,7 @@ class Reader {
       const std::string text(base::Trim(line));
       if (text.empty() || text[0] == '#' || text[0] == ';' || text[0] == '[') continue;
       const size_t equals = text.find('=');
-      if (kBlank.find(line[0]) != std::string_view::npos && !name.empty()) {
+      if (base::Contains(kBlank, line[0]) && !name.empty()) {
         Take(name, text);
       } else if (equals != std::string::npos) {
         name = base::Trim(std::string_view(text).substr(0, equals));

@@ -22,6 +22,7 @@
 #include "client/base/fd.h"
 #include "client/base/guarded.h"
 #include "client/base/spawn.h"
+#include "client/base/strings.h"
 #include "client/base/testing/result_matchers.h"
 
 namespace sless::runtime {
@@ -99,8 +100,7 @@ std::vector<std::string> Processes(const std::string& word) {
     text << in.rdbuf();
     std::string line = text.str();
     std::replace(line.begin(), line.end(), '\0', ' ');
-    if (line.find(word) != std::string::npos)
-      found.push_back(entry.path().filename().string() + " " + line);
+    if (base::Contains(line, word)) found.push_back(entry.path().filename().string() + " " + line);
   }
   return found;
 }
@@ -224,7 +224,7 @@ TEST_F(ProcessRuntimeTest, RunsPythonAndStopsWithNothingLeft) {
               AllOf(HasSubstr("200 OK"), HasSubstr(R"([{\"a\":1},\"s3cret-value\",3])")));
   EXPECT_THAT(Processes("s3cret-value"), ElementsAre()) << "a secret is in a command line";
   EXPECT_FALSE(Processes("default/" + key_.name).empty());
-  Until([&](const auto&) { return Lines().find("seen") != std::string::npos; });
+  Until([&](const auto&) { return base::Contains(Lines(), "seen"); });
   EXPECT_THAT(Lines(), HasSubstr("stdout|req-1|seen {'a': 1}"));
   EXPECT_THAT(runtime_->Ensure(key_, spec, 0), IsOk());
   EXPECT_TRUE(Until([](const auto& r) { return r.empty(); }).empty());
@@ -397,7 +397,7 @@ TEST_F(ProcessRuntimeTest, OutOfMemoryIsReportedAsSuch) {
   const std::string answer = Event(replica, "1");
   // By cgroup the process is killed; by RLIMIT_DATA the handler gets a MemoryError.
   EXPECT_THAT(answer, testing::AnyOf(HasSubstr("out of memory"), HasSubstr("MemoryError")));
-  if (answer.find("MemoryError") != std::string::npos) return;
+  if (base::Contains(answer, "MemoryError")) return;
   const auto failed =
       Until([](const auto& r) { return r.size() == 1 && r[0].state == ReplicaState::kFailed; });
   ASSERT_EQ(failed.size(), 1u);
@@ -471,7 +471,7 @@ TEST_F(ProcessRuntimeTest, ADrainLetsARunningCallEnd) {
   const Replica replica = Ready(spec);
   std::string answer;
   std::thread caller([&] { answer = Event(replica, "1"); });
-  Until([&](const auto&) { return Lines().find("began") != std::string::npos; });
+  Until([&](const auto&) { return base::Contains(Lines(), "began"); });
   EXPECT_THAT(runtime_->Ensure(key_, spec, 0), IsOk());
   Until([](const auto& r) { return r.size() == 1 && r[0].state == ReplicaState::kStopping; });
   EXPECT_TRUE(runtime_->LayersInUse().contains(spec.code_dir)) << "it may load more of it";
@@ -498,7 +498,7 @@ TEST_F(ProcessRuntimeTest, WhoPrintsMoreThanCanBeKeptWaitsAndLosesNothing) {
   behind_ = false;
   caller.join();
   EXPECT_THAT(answer, HasSubstr("printed"));
-  Until([&](const auto&) { return Lines().find("2999 x") != std::string::npos; });
+  Until([&](const auto&) { return base::Contains(Lines(), "2999 x"); });
   EXPECT_THAT(Lines(), AllOf(HasSubstr("|0 x"), HasSubstr("|1500 x"), HasSubstr("|2999 x")));
 }
 
@@ -541,7 +541,7 @@ TEST_F(ProcessRuntimeTest, ShutdownEndsEverythingByItsDeadline) {
   slow.timeout_sec = 100;
   const Replica replica = Ready(slow);
   std::thread caller([&] { Event(replica, "1"); });
-  Until([&](const auto&) { return Lines().find("began") != std::string::npos; });
+  Until([&](const auto&) { return base::Contains(Lines(), "began"); });
   const auto begin = std::chrono::steady_clock::now();
   runtime_->Shutdown(base::Deadline::After(clock_, milliseconds(500)));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(3));
