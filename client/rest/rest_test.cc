@@ -294,19 +294,25 @@ TEST_F(Client, WaitReadyNeedsTheGenerationAndAFinalPhase) {
 }
 
 TEST_F(Client, TheLastLinesAreThoseOfTheNewestRevision) {
-  std::string items = R"({"revision":2,"line":"old"},{"revision":3,"line":"new 1"},)"
-                      R"({"revision":2,"line":"old"},{"revision":"3"},7)";
-  for (int i = 2; i <= 40; ++i) items += fmt::format(R"(,{{"revision":3,"line":"new {}"}})", i);
-  const transport::ImposterAnswer answer{.body = "{\"items\":[" + items + "]}"};
-  server_.On("GET", std::string(kPath) + "/logs", {answer, answer, {.body = "[]"}});
-  const auto lines = client_->LastLines({"default", "f"}, 2);
+  const auto line = [](int revision, int second, const std::string& text) {
+    return fmt::format(R"({{"time":"2026-01-01T00:00:{:02}.000Z","revision":{},"line":"{}"}},)",
+                       second, revision, text);
+  };
+  std::string items = line(3, 5, "before") + line(2, 10, "old") + line(3, 10, "new 1") +
+                      line(2, 11, "old") + R"({"revision":3,"line":"no time"},)";
+  for (int i = 2; i <= 40; ++i) items += line(3, 12, fmt::format("new {}", i));
+  const transport::ImposterAnswer answer{.body = "{\"items\":[" + items + "7]}"};
+  server_.On("GET", kPath + "/logs", {answer, answer, answer, {.body = "[]"}});
+  const std::string since = "2026-01-01T00:00:10.000Z";
+  const Name name{"default", "f"};
+  const auto lines = client_->LastLines(name, 2, since);
   ASSERT_THAT(lines, IsOk());
   EXPECT_EQ(lines->size(), 30u);
   EXPECT_EQ(lines->front(), "new 11");
   EXPECT_EQ(lines->back(), "new 40");
-  EXPECT_TRUE(client_->LastLines({"default", "f"}, 3)->empty());
-  EXPECT_THAT(client_->LastLines({"default", "f"}, 2),
-              IsError(Code::kInternal, HasSubstr("items")));
+  EXPECT_TRUE(client_->LastLines(name, 3, since)->empty());
+  EXPECT_TRUE(client_->LastLines(name, 2, "2026-01-01T00:00:13.000Z")->empty());
+  EXPECT_THAT(client_->LastLines(name, 2, since), IsError(Code::kInternal, HasSubstr("items")));
 }
 
 TEST_F(Client, AFailureFromBeforeTheRetryIsNotItsOutcome) {

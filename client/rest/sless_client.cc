@@ -240,9 +240,10 @@ Result<api::Function> SlessClient::RetryFunction(const Name& name, const Call& c
 }
 
 Result<std::vector<std::string>> SlessClient::LastLines(const Name& function, int64_t than,
+                                                        const std::string& since,
                                                         const Call& call) {
   // Many, as the revision that serves may print a lot meanwhile.
-  const ApiRequest request{.path = PathOf<api::Function>(function) + "/logs?limit=1000"};
+  const ApiRequest request{.path = PathOf<api::Function>(function) + "/logs?limit=10000"};
   ASSIGN_OR_RETURN(const auto answer, impl_->caller->Send(request, call));
   const auto body = base::ParseJson(answer.body);
   if (!body) return BadAnswer(request, body.error());
@@ -252,9 +253,12 @@ Result<std::vector<std::string>> SlessClient::LastLines(const Name& function, in
   if (items == body->end())
     return BadAnswer(request, {Code::kInternal, "want a member \"items\"", "", "", {}});
   for (const auto& item : *items) {
-    const bool whole = item.is_object() && item.contains("revision") && item.contains("line") &&
-                       item["revision"].is_number_integer() && item["line"].is_string();
-    if (!whole) continue;
+    const auto is_text = [&](const char* name) {
+      return item.contains(name) && item[name].is_string();
+    };
+    const bool whole = item.is_object() && item.contains("revision") &&
+                       item["revision"].is_number_integer() && is_text("line") && is_text("time");
+    if (!whole || item["time"].get_ref<const std::string&>() < since) continue;
     const auto revision = item["revision"].get<int64_t>();
     if (revision <= than || revision < newest) continue;
     if (revision > newest) lines.clear();

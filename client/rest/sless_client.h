@@ -118,10 +118,10 @@ class SlessClient {
 
   /// Asks for one more try of a generation that failed; WaitReady then waits for its outcome.
   base::Result<api::Function> RetryFunction(const Name& name, const Call& call = {});
-  /// The last 30 log lines of the newest revision that has any, those of its build too, oldest
-  /// first; none where that is not newer than `than`.
+  /// The last 30 log lines of the newest revision that has any since `since` (RFC 3339, as in
+  /// metadata), those of its build too, oldest first; none where that is not newer than `than`.
   base::Result<std::vector<std::string>> LastLines(const Name& function, int64_t than,
-                                                   const Call& call = {});
+                                                   const std::string& since, const Call& call = {});
 
   base::Result<bool> HasCode(const std::string& ns, const std::string& hash, const Call& call = {});
   /// Uploads a zip of the tree with this hash, unless the server has it.

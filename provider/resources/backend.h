@@ -40,6 +40,7 @@ class Backend {
   virtual base::Result<api::Function> RetryFunction(const rest::Name& name,
                                                     const rest::Call& call) = 0;
   virtual base::Result<std::vector<std::string>> LastLines(const rest::Name& function, int64_t than,
+                                                           const std::string& since,
                                                            const rest::Call& call) = 0;
   virtual base::Status RetryRun(const rest::Name& job, int64_t run_id, int64_t attempt,
                                 const rest::Call& call) = 0;

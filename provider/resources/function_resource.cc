@@ -97,14 +97,15 @@ void KeepState(Change& change, const std::optional<api::Function>& function) {
       function ? FunctionStateOf(*function, change.request.plan) : Value::Null();
 }
 
-// Fails a wait. `now`: the function as it is, where that is known.
+// Fails a wait for what was `written`. `now`: the function as it is, where that is known.
 void FailWait(Change& change, base::Error error, std::string_view verb,
-              const std::optional<api::Function>& now) {
+              const api::Function& written, const std::optional<api::Function>& now) {
   if (error.code == base::Code::kDeadlineExceeded) {
-    // What the revision that is waited for has said so far.
+    // What the revision that is waited for has said so far; not one of an earlier apply.
     const rest::Call brief{change.request.context.DeadlineIn(seconds(5)),
                            change.request.context.stop};
-    auto lines = change.backend.LastLines(change.name, now ? now->status.revision : 0, brief);
+    auto lines = change.backend.LastLines(change.name, now ? now->status.revision : 0,
+                                          written.metadata.updated_at, brief);
     if (lines) error.source.log_tail = std::move(*lines);
     error.message += fmt::format(
         "\n\nThe server goes on with it; {}. {}",
@@ -129,7 +130,7 @@ bool Await(Change& change, const api::Function& written, std::string_view verb) 
                                  change.request.context, ready);
   KeepState(change, ready);
   if (!done) {
-    FailWait(change, done.error(), verb, ready);
+    FailWait(change, done.error(), verb, written, ready);
     return false;
   }
   if (ready->status.phase == "Ready") {

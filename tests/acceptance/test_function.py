@@ -381,6 +381,16 @@ class Failures(Case):
         done = self.ws.apply_fails()
         self.assert_says(done, "its phase is Deploying", "Last log lines: line 20 line 21", "line 49", "The server goes on with it")
         self.assertNotIn("line 19 ", done.flat)
+        # The next revision says nothing: what the one before it said is not its own.
+        self.ws.write("fn/handler.py", PY)
+        self.ws.config(function())
+        self.ws.apply()
+        self.ws.write("fn/handler.py", "import os, time\nprint(os.environ['SAYS'], flush=True) if os.environ['SAYS'] else None\n"
+                      "time.sleep(60)\n\ndef handle(event):\n    return 1\n")
+        for says in ("something", ""):
+            self.ws.config(function('timeouts { update = "4s" }\n  environment = { SAYS = "%s" }' % says))
+            done = self.ws.apply_fails()
+            self.assertEqual(bool(says), "something" in done.flat.partition("Last log lines")[2], done.flat)
 
     def test_syntax_error_names_the_line(self):
         self.ws.write("fn/handler.py", "x = 1\n\ndef handle(event):\n    return (1\n")

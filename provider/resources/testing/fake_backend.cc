@@ -74,6 +74,7 @@ base::Result<api::Function> FakeBackend::RetryFunction(const rest::Name& name, c
 }
 
 base::Result<std::vector<std::string>> FakeBackend::LastLines(const rest::Name&, int64_t than,
+                                                              const std::string&,
                                                               const rest::Call&) {
   RETURN_IF_ERROR(Enter("function.logs"));
   return std::vector<std::string>{fmt::format("newer than {}", than)};
