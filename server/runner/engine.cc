@@ -162,7 +162,7 @@ class Engine::Impl {
     fds_.clear();
     fds_.push_back({wake_.fd(), POLLIN, 0});
     if (!log_.empty()) fds_.push_back({options_.log_fd, POLLOUT, 0});
-    if (worker_) worker_->AddTo(fds_, !log_.Behind());
+    if (worker_) worker_->AddTo(fds_, !log_.WaitsUntil());
     poll(fds_.data(), fds_.size(),
          static_cast<int>(std::min<int64_t>(NextTimer().count(), 60'000)));
     wake_.Clear();
@@ -181,6 +181,7 @@ class Engine::Impl {
     if (replace_by_) next = std::min(next, *replace_by_);
     for (const auto& waiting : waiting_) next = std::min(next, waiting.until);
     if (drain_until_) next = std::min(next, *drain_until_);
+    if (const auto until = log_.WaitsUntil()) next = std::min(next, *until);
     if (worker_ && !worker_ready_ && restart_until_) next = std::min(next, *restart_until_);
     const auto left = std::chrono::ceil<milliseconds>(next - now);
     return std::max(left, milliseconds(0));
@@ -239,9 +240,8 @@ class Engine::Impl {
 
   void ServeWorker() {
     worker_->Write();
-    // While the log's reader is behind nothing is read: a function that prints more than the server
-    // can take waits in its print, and only there.
-    if (!log_.Behind()) worker_->Read();
+    // A function that prints more than the server can take waits in its print, for a while.
+    if (!log_.WaitsUntil()) worker_->Read();
     if (!worker_->broken().empty() && !expected_exit_) worker_->Kill();
     if (const auto exit = worker_->Reap()) OnWorkerExit(*exit);
   }

@@ -18,6 +18,7 @@
 
 #include "client/base/spawn.h"
 #include "client/base/strings.h"
+#include "server/runner/log_writer.h"
 #include "server/runner/manifest.h"
 
 namespace sless::runner {
@@ -442,50 +443,81 @@ TEST_F(EngineTest, AFloodOfLinesDoesNotStopTheClock) {
   EXPECT_LT(clock_.Steady() - begin, milliseconds(2500));
 }
 
-TEST_F(EngineTest, AStalledReaderOfTheLogStopsThePrintingAndNotTheClock) {
-  int ends[2] = {-1, -1};
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
-  options_.log_fd = ends[1];
+// A pipe whose reader takes nothing until it is asked to.
+class LateReader {
+ public:
+  LateReader() { EXPECT_EQ(pipe2(ends_, O_CLOEXEC | O_NONBLOCK), 0); }
+  ~LateReader() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  int fd() const { return ends_[1]; }
+  const std::string& text() const { return text_; }
+  bool ReadUntil(std::string_view word) {
+    const auto until = std::chrono::steady_clock::now() + seconds(10);
+    while (!base::Contains(text_, word) && std::chrono::steady_clock::now() < until) {
+      pollfd fd{ends_[0], POLLIN, 0};
+      poll(&fd, 1, 100);
+      char buffer[65536];
+      const ssize_t n = read(ends_[0], buffer, sizeof buffer);
+      if (n > 0) text_.append(buffer, static_cast<size_t>(n));
+    }
+    return base::Contains(text_, word);
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+  std::string text_;
+};
+
+TEST_F(EngineTest, AStalledReaderOfTheLogStopsNeitherTheClockNorAFunctionForLong) {
+  LateReader reader;
+  options_.log_fd = reader.fd();
   options_.timeout = milliseconds(500);
   Python(
-      "def handle(event):\n  while event == 'flood': print('x' * 1000)\n  print('last')\n  return "
-      "1\n");
+      "def handle(event):\n  while event == 'flood': print('x' * 1000)\n"
+      "  for i in range(event): print('y' * 1000)\n  print('last', event)\n  return 1\n");
   const auto begin = clock_.Steady();
   EXPECT_EQ(Reason(Call("r1", R"("flood")")), "Timeout");
   EXPECT_LT(clock_.Steady() - begin, milliseconds(1500));
-  std::string read_back;
-  std::thread reader([&] {
-    char buffer[4096];
-    for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;)
-      read_back.append(buffer, static_cast<size_t>(n));
-  });
-  EXPECT_EQ(Call("r2", "1").result_json, "1");
+  std::this_thread::sleep_until(begin + kLogPatience + milliseconds(500));
+  EXPECT_EQ(Call("r2", "200").result_json, "1");
+  ASSERT_TRUE(reader.ReadUntil(" log lines are missing here"));
+  EXPECT_EQ(Call("r3", "1").result_json, "1");
+  EXPECT_TRUE(reader.ReadUntil("\"m\":\"last 1\""));
+  // Nothing is missing that is not counted.
+  int64_t arrived = 0, missing = 0;
+  for (const auto& line : base::Split(reader.text(), '\n')) {
+    if (base::Contains(line, "yyy")) ++arrived;
+    const auto count = line.find(" log lines are missing here");
+    if (count == std::string::npos) continue;
+    missing += std::stoll(line.substr(line.rfind('"', count) + 1));
+  }
+  EXPECT_GE(arrived + missing, 201);
+  EXPECT_GT(missing, 0);
+  EXPECT_THAT(reader.text(), testing::Not(HasSubstr("last 200")));
   engine_.reset();
-  close(ends[1]);
-  reader.join();
-  close(ends[0]);
-  EXPECT_THAT(read_back, HasSubstr("\"m\":\"last\""));
+}
+
+TEST_F(EngineTest, AReaderThatIsSlowLosesNothing) {
+  LateReader reader;
+  options_.log_fd = reader.fd();
+  Python("def handle(event):\n  for i in range(1500): print('y' * 1000)\n  print('last')\n");
+  Send("r1", "1");
+  EXPECT_TRUE(reader.ReadUntil("\"m\":\"last\""));
+  EXPECT_THAT(reader.text(), testing::Not(HasSubstr("missing")));
+  const auto lines = base::Split(reader.text(), '\n');
+  EXPECT_EQ(std::ranges::count_if(lines, [](auto& l) { return base::Contains(l, "yyy"); }), 1500);
+  engine_.reset();
 }
 
 TEST_F(EngineTest, WhatTheLogsReaderTakesLateStillArrives) {
-  int ends[2] = {-1, -1};
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-  options_.log_fd = ends[1];
+  LateReader reader;
+  options_.log_fd = reader.fd();
   Python("def handle(event):\n  for i in range(150): print('x' * 1000)\n  print('last')\n");
   EXPECT_EQ(Reason(Call("r1", "1")), "OK");  // more than a pipe holds, less than stops the worker
-  std::string text;
-  const auto until = clock_.Steady() + seconds(10);
-  while (!base::Contains(text, "\"m\":\"last\"") && clock_.Steady() < until) {
-    pollfd fd{ends[0], POLLIN, 0};
-    poll(&fd, 1, 100);
-    char buffer[65536];
-    const ssize_t n = read(ends[0], buffer, sizeof buffer);
-    if (n > 0) text.append(buffer, static_cast<size_t>(n));
-  }
-  EXPECT_THAT(text, HasSubstr("\"m\":\"last\""));
+  EXPECT_TRUE(reader.ReadUntil("\"m\":\"last\""));
   engine_.reset();
-  close(ends[0]);
-  close(ends[1]);
 }
 
 TEST_F(EngineTest, OtherCallsEndBeforeAStuckWorkerIsReplaced) {

@@ -1,11 +1,13 @@
 #include "server/runner/log_writer.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "client/base/strings.h"
 
@@ -15,17 +17,44 @@ LogWriter::LogWriter(int fd, const base::Clock& clock) : fd_(fd), clock_(clock) 
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
+std::optional<base::SteadyPoint> LogWriter::WaitsUntil() const {
+  const auto until = behind_since_ ? std::optional(*behind_since_ + kLogPatience) : std::nullopt;
+  return until > clock_.Steady() ? until : std::nullopt;
+}
+
 void LogWriter::Write(std::string_view stream, std::string_view request_id, std::string_view line) {
+  if (behind_since_ && !WaitsUntil()) {
+    ++dropped_;
+    return;
+  }
+  Put(stream, request_id, line);
+  if (pending_.size() > 64 * 1024) Flush();
+}
+
+void LogWriter::Put(std::string_view stream, std::string_view request_id, std::string_view line) {
   const nlohmann::ordered_json json{{"t", base::FormatTime(clock_.Now())},
                                     {"s", stream},
                                     {"r", request_id},
                                     {"m", base::Truncate(line, kMaxLine)}};
   pending_ += json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   pending_ += '\n';
-  if (pending_.size() > 64 * 1024) Flush();
 }
 
 void LogWriter::Flush() {
+  Send();
+  if (Behind()) {
+    if (!behind_since_) behind_since_ = clock_.Steady();
+    return;
+  }
+  behind_since_.reset();
+  if (const auto dropped = std::exchange(dropped_, 0); dropped > 0) {
+    Put("system", "",
+        fmt::format("{} log lines are missing here: the server took none for too long", dropped));
+    Send();
+  }
+}
+
+void LogWriter::Send() {
   size_t done = 0;
   while (done < pending_.size()) {
     const ssize_t n = write(fd_, pending_.data() + done, pending_.size() - done);

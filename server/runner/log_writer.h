@@ -3,6 +3,8 @@
 // The function's log: one JSON line each on the runner's stdout (docs/runner.md).
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,28 +14,38 @@ namespace sless::runner {
 
 inline constexpr size_t kMaxLine = 16 * 1024;
 inline constexpr size_t kMostPending = 256 * 1024;
+inline constexpr auto kLogPatience = std::chrono::seconds(1);
 
-/// Not thread-safe.
+/// A reader that is more than kMostPending behind is waited for, once for kLogPatience: whoever can
+/// stop writing does. Then lines are dropped and counted until the reader has caught up, so that
+/// nobody waits for a log that is not taken. Not thread-safe.
 class LogWriter {
  public:
   /// Makes `fd` non-blocking.
   LogWriter(int fd, const base::Clock& clock);
   /// `stream` is stdout, stderr or system. Held until Flush.
   void Write(std::string_view stream, std::string_view request_id, std::string_view line);
-  /// Writes what the reader takes now; does not block. A reader that has gone is no error, the
-  /// runner ends soon.
+  /// Writes what the reader takes now and, once it has caught up, how many lines were dropped; does
+  /// not block. A reader that has gone is no error, the runner ends soon.
   void Flush();
   /// Waits for the reader, at most so long.
   void FlushAll(std::chrono::milliseconds most);
   /// Nothing waits for the reader.
   bool empty() const { return pending_.empty(); }
-  /// The reader is so far behind that no more should be written.
-  bool Behind() const { return pending_.size() > kMostPending; }
+  /// Until when nothing should be written, as the reader is behind; none where it is not, or was
+  /// waited for.
+  std::optional<base::SteadyPoint> WaitsUntil() const;
 
  private:
+  bool Behind() const { return pending_.size() > kMostPending; }
+  void Put(std::string_view stream, std::string_view request_id, std::string_view line);
+  void Send();
+
   int fd_;
   const base::Clock& clock_;
   std::string pending_;
+  std::optional<base::SteadyPoint> behind_since_;
+  int64_t dropped_ = 0;  // lines since then
 };
 
 /// Cuts a byte stream into lines of at most kMaxLine bytes, not within a character of UTF-8.
