@@ -95,8 +95,7 @@ void AddCodeRoutes(Routes& routes) {
        .statuses = {200, 201},
        .schema = "Code",
        .does = {Does::kCheckBody, Does::kUseFiles},
-       .body =
-           BodyDoc{"", {"application/zip"}, "a zip of the tree; Content-Type is not looked at"}},
+       .body = BodyDoc{"", {"application/zip"}, fmt::format("a zip of the tree; {}", kAnyType)}},
       64 * 1024 * 1024,
       [&deps = routes.deps()](http::Request& request) { return Begin(deps, request); });
 }

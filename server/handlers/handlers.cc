@@ -16,7 +16,6 @@ namespace {
 using http::Response;
 
 constexpr size_t kMaxObjectBody = 1024 * 1024;
-constexpr const char* kAnyType = "Content-Type is not looked at";
 
 }  // namespace
 

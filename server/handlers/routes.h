@@ -83,6 +83,9 @@ inline constexpr std::array kErrors{
     ErrorRow{Does::kCallHandler, 504},     //
 };
 
+/// For the text of a BodyDoc: clients that send curl's default type are served too.
+inline constexpr const char* kAnyType = "Content-Type is not looked at";
+
 /// The body of a request.
 struct BodyDoc {
   std::string schema = "";  ///< its name, "" for bytes that are no JSON

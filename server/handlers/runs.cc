@@ -151,7 +151,7 @@ void AddRunRoutes(Routes& routes) {
              {.summary = "One more attempt of a failed run; the same attempt twice is one",
               .schema = "Run",
               .does = {Does::kReadStore, Does::kFindByName, Does::kWrite, Does::kCheckBody},
-              .body = BodyDoc{"Retry", {"application/json"}, "Content-Type is not looked at"}},
+              .body = BodyDoc{"Retry", {"application/json"}, kAnyType}},
              [&deps = routes.deps()](http::Request& request) { return RetryRun(deps, request); });
 }
 

@@ -127,7 +127,7 @@ ImportedResource ImportResource(const Engine& engine, const Call& call, const Re
   StateResponse response{EmptyObject(entry.schema), {}, request.identity, {}};
   const std::string what = fmt::format("Import of {}", entry.type_name);
   if (request.id.empty() && request.identity.IsNull()) {
-    response.diagnostics.AddError("Missing Import Identifier",
+    response.diagnostics.AddError(cty::Path("id"), "Missing Import Identifier",
                                   fmt::format("{} needs an id that is not empty.", what));
   } else {
     const Context context = engine.MakeContext(call);

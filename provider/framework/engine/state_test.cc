@@ -112,7 +112,7 @@ TEST_F(StateTest, Imports) {
   EXPECT_TRUE(good.state.Get("timeouts").IsNull());
   EXPECT_THAT(Import("x").diagnostics.ToString(), HasSubstr("Expected namespace/name."));
   EXPECT_TRUE(Import("x").state.IsNull());
-  EXPECT_THAT(Import("").diagnostics.ToString(), HasSubstr("Missing Import Identifier"));
+  EXPECT_THAT(Import("").diagnostics.ToString(), HasSubstr("id: Missing Import Identifier"));
 
   testing::CoreDriver driver(*engine_, "fake_thing", log_);
   const auto result = driver.Import("a/b");
