@@ -41,7 +41,7 @@ struct FunctionSpec {
   std::string runtime;                        ///< python3.11 | nodejs20
   std::string entrypoint = "handler.handle";  ///< file.function
   Source source;
-  std::string code_hash;  ///< opaque; any change redeploys
+  std::optional<std::string> code_hash;  ///< opaque; any change redeploys, also none → ""
   std::map<std::string, std::string> environment;
   std::map<std::string, std::string> labels;
   int64_t memory_mb = 256;
@@ -90,6 +90,7 @@ struct FunctionStatus {
   std::string observed_retry;       ///< and of this value of kRetryAnnotation
   std::optional<Failure> failure;   ///< where phase is Failed
   int64_t revision = 0;             ///< number of the serving revision, 0 if none
+  int64_t latest_revision = 0;      ///< number of the newest one, serving or not, 0 if none
   std::optional<FunctionSpec> serving;  ///< the whole spec that is serving
   std::string last_built_at;            ///< RFC 3339
   std::string invoke_url;               ///< absolute; needs a token
@@ -108,6 +109,8 @@ struct FunctionStatus {
           Doc{"the value of the annotation sless.dev/retry that phase speaks of"});
     visit("failure", self.failure, Doc{"why, where phase is Failed"});
     visit("revision", self.revision, Doc{"number of the serving revision; 0 if none serves"});
+    visit("latestRevision", self.latest_revision,
+          Doc{"number of the newest revision, whether it serves or not; 0 before the first"});
     visit("serving", self.serving,
           Doc{"the spec that is serving; a failed update leaves it as it was"});
     visit("lastBuiltAt", self.last_built_at, Doc{"RFC 3339, end of the last build"});

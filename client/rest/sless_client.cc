@@ -239,16 +239,15 @@ Result<api::Function> SlessClient::RetryFunction(const Name& name, const Call& c
                               call);
 }
 
-Result<std::vector<std::string>> SlessClient::LastLines(const Name& function, int64_t than,
+Result<std::vector<std::string>> SlessClient::LastLines(const Name& function, int64_t revision,
                                                         const std::string& since,
                                                         const Call& call) {
-  // Many, as the revision that serves may print a lot meanwhile.
-  const ApiRequest request{.path = PathOf<api::Function>(function) + "/logs?limit=10000"};
+  const ApiRequest request{.path = fmt::format("{}/logs?revision={}&limit=30",
+                                               PathOf<api::Function>(function), revision)};
   ASSIGN_OR_RETURN(const auto answer, impl_->caller->Send(request, call));
   const auto body = base::ParseJson(answer.body);
   if (!body) return BadAnswer(request, body.error());
   std::vector<std::string> lines;
-  int64_t newest = 0;
   const auto items = body->is_object() ? body->find("items") : body->end();
   if (items == body->end())
     return BadAnswer(request, {Code::kInternal, "want a member \"items\"", "", "", {}});
@@ -256,16 +255,10 @@ Result<std::vector<std::string>> SlessClient::LastLines(const Name& function, in
     const auto is_text = [&](const char* name) {
       return item.contains(name) && item[name].is_string();
     };
-    const bool whole = item.is_object() && item.contains("revision") &&
-                       item["revision"].is_number_integer() && is_text("line") && is_text("time");
-    if (!whole || item["time"].get_ref<const std::string&>() < since) continue;
-    const auto revision = item["revision"].get<int64_t>();
-    if (revision <= than || revision < newest) continue;
-    if (revision > newest) lines.clear();
-    newest = revision;
-    lines.push_back(item["line"].get<std::string>());
+    const bool whole = item.is_object() && is_text("line") && is_text("time");
+    if (whole && item["time"].get_ref<const std::string&>() >= since)
+      lines.push_back(item["line"].get<std::string>());
   }
-  if (lines.size() > 30) lines.erase(lines.begin(), lines.end() - 30);
   return lines;
 }
 

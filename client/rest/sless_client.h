@@ -118,9 +118,9 @@ class SlessClient {
 
   /// Asks for one more try of a generation that failed; WaitReady then waits for its outcome.
   base::Result<api::Function> RetryFunction(const Name& name, const Call& call = {});
-  /// The last 30 log lines of the newest revision that has any since `since` (RFC 3339, as in
-  /// metadata), those of its build too, oldest first; none where that is not newer than `than`.
-  base::Result<std::vector<std::string>> LastLines(const Name& function, int64_t than,
+  /// Of the last 30 log lines of a revision and its build those since `since` (RFC 3339, as in
+  /// metadata), oldest first.
+  base::Result<std::vector<std::string>> LastLines(const Name& function, int64_t revision,
                                                    const std::string& since, const Call& call = {});
 
   base::Result<bool> HasCode(const std::string& ns, const std::string& hash, const Call& call = {});

@@ -39,7 +39,8 @@ class Backend {
   /// Asks the server to try a failed generation again; the answer is the object as it is then.
   virtual base::Result<api::Function> RetryFunction(const rest::Name& name,
                                                     const rest::Call& call) = 0;
-  virtual base::Result<std::vector<std::string>> LastLines(const rest::Name& function, int64_t than,
+  virtual base::Result<std::vector<std::string>> LastLines(const rest::Name& function,
+                                                           int64_t revision,
                                                            const std::string& since,
                                                            const rest::Call& call) = 0;
   virtual base::Status RetryRun(const rest::Name& job, int64_t run_id, int64_t attempt,

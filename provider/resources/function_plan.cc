@@ -30,7 +30,6 @@ void PlanSource(const Value& config, Value& plan, framework::Diagnostics& diagno
 Value WithoutNulls(Value function) {
   if (function.Get("environment").IsNull())
     function = function.With("environment", Value::StringMap({}));
-  if (function.Get("code_hash").IsNull()) function = function.With("code_hash", Value::String(""));
   return function;
 }
 

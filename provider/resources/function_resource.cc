@@ -101,12 +101,14 @@ void KeepState(Change& change, const std::optional<api::Function>& function) {
 void FailWait(Change& change, base::Error error, std::string_view verb,
               const api::Function& written, const std::optional<api::Function>& now) {
   if (error.code == base::Code::kDeadlineExceeded) {
-    // What the revision that is waited for has said so far; not one of an earlier apply.
-    const rest::Call brief{change.request.context.DeadlineIn(seconds(5)),
-                           change.request.context.stop};
-    auto lines = change.backend.LastLines(change.name, now ? now->status.revision : 0,
-                                          written.metadata.updated_at, brief);
-    if (lines) error.source.log_tail = std::move(*lines);
+    if (now && now->status.latest_revision > now->status.revision) {
+      // What the revision that is waited for has said so far; not one of an earlier apply.
+      const rest::Call brief{change.request.context.DeadlineIn(seconds(5)),
+                             change.request.context.stop};
+      auto lines = change.backend.LastLines(change.name, now->status.latest_revision,
+                                            written.metadata.updated_at, brief);
+      if (lines) error.source.log_tail = std::move(*lines);
+    }
     error.message += fmt::format(
         "\n\nThe server goes on with it; {}. {}",
         verb == "create"

@@ -67,8 +67,8 @@ std::vector<Attribute> CodeAttributes() {
        framework::String(),
        {.optional = true,
         .description = "Any text, such as a hash or a date; a change of it deploys anew although "
-                       "the code is the same; an empty text is as none. Changes of the code "
-                       "are seen without it, by `source_hash`.",
+                       "the code is the same. Changes of the code are seen without it, by "
+                       "`source_hash`.",
         .validators = {TextUpTo(api::kMaxCodeHashBytes)}}},
   };
 }

@@ -1,5 +1,6 @@
 #include "provider/resources/function_state.h"
 
+#include <algorithm>
 #include <array>
 
 #include "client/base/strings.h"
@@ -16,7 +17,7 @@ namespace {
 // An annotation: which of the attributes that may be null or empty are empty in the configuration.
 // The spec does not tell one from the other, and an import must find what is written there.
 constexpr std::string_view kEmptyAnnotation = "sless.dev/empty";
-constexpr std::array kMayBeEmpty{"code_hash", "environment", "labels"};
+constexpr std::array kMayBeEmpty{"environment", "labels"};
 
 // Import sets name and namespace only; the runtime is required.
 bool IsImported(const Value& state) { return state.Get("runtime").IsNull(); }
@@ -29,7 +30,7 @@ api::FunctionSpec FunctionSpecOf(const Value& plan) {
   spec.entrypoint = TextAt(plan, "entrypoint");
   spec.source = SourceOf(plan);
   spec.source.hash = TextAt(plan, "source_hash");
-  spec.code_hash = TextAt(plan, "code_hash");
+  if (plan.Get("code_hash").IsKnown()) spec.code_hash = TextAt(plan, "code_hash");
   spec.environment = MapAt(plan, "environment");
   spec.labels = MapAt(plan, "labels");
   spec.memory_mb = IntAt(plan, "memory_mb");
@@ -46,9 +47,7 @@ api::FunctionSpec FunctionSpecOf(const Value& plan) {
 void KeepEmpty(const Value& plan, api::Metadata& metadata) {
   std::vector<std::string> empty;
   for (const auto* name : kMayBeEmpty) {
-    const auto& value = plan.Get(name);
-    if (value.IsKnown() && (value == Value::String("") || value == Value::StringMap({})))
-      empty.emplace_back(name);
+    if (plan.Get(name) == Value::StringMap({})) empty.emplace_back(name);
   }
   const std::string key(kEmptyAnnotation);
   if (empty.empty()) {
@@ -65,8 +64,8 @@ Value FunctionStateOf(const api::Function& function, const Value& current) {
     const auto names = kept == function.metadata.annotations.end() ? std::vector<std::string>()
                                                                    : base::Split(kept->second, ',');
     for (const auto& name : names) {
-      if (name == "code_hash") like = like.With(name, Value::String(""));
-      if (name == "environment" || name == "labels") like = like.With(name, Value::StringMap({}));
+      if (std::ranges::find(kMayBeEmpty, name) != kMayBeEmpty.end())
+        like = like.With(name, Value::StringMap({}));
     }
   }
   const auto& status = function.status;
@@ -75,9 +74,6 @@ Value FunctionStateOf(const api::Function& function, const Value& current) {
   const bool seen = status.observed_generation >= function.metadata.generation;
   const bool failed = seen && status.phase == "Failed";
   const auto& spec = failed && status.serving ? *status.serving : function.spec;
-  const auto text = [&](std::string_view name, const std::string& content) {
-    return TextOrNull(content, like.Get(name));
-  };
   const bool code = spec.source.type == "code";
   const auto& ns = function.metadata.ns;
   const auto& name = function.metadata.name;
@@ -91,7 +87,7 @@ Value FunctionStateOf(const api::Function& function, const Value& current) {
       {"source_zip", spec.source.type == "zip" ? Value::String(spec.source.path) : Value::Null()},
       {"source_code", code ? Value::String(spec.source.code) : Value::Null()},
       {"source_hash", Value::String(status.serving ? status.serving->source.hash : "")},
-      {"code_hash", text("code_hash", spec.code_hash)},
+      {"code_hash", spec.code_hash ? Value::String(*spec.code_hash) : Value::Null()},
       {"environment", MapOrNull(spec.environment, like.Get("environment"))},
       {"labels", MapOrNull(spec.labels, like.Get("labels"))},
       {"memory_mb", Value::Int(spec.memory_mb)},

@@ -104,7 +104,8 @@ TEST_F(FunctionTest, EachAttributeAloneMovesWhatItMust) {
       {R"("concurrency":5,"code_hash":"a")",
        {"build_timeout_sec", "code_hash", "revision", "last_built_at"}},
       {R"("concurrency":5,"code_hash":"")", {"code_hash", "revision", "last_built_at"}},
-      {R"("concurrency":5,"entrypoint":"handler.other")", {"code_hash", "entrypoint", "revision"}},
+      {R"("concurrency":5)", {"code_hash", "revision", "last_built_at"}},
+      {R"("concurrency":5,"entrypoint":"handler.other")", {"entrypoint", "revision"}},
       {R"("concurrency":5,"entrypoint":"handler.other","timeouts":{"create":"5m"})", {"timeouts"}},
   };
   auto driver = world.Driver(kType);
@@ -119,15 +120,14 @@ TEST_F(FunctionTest, EachAttributeAloneMovesWhatItMust) {
   }
 }
 
-TEST_F(FunctionTest, FromNullToEmptyMovesNothingAtTheServer) {
+TEST_F(FunctionTest, FromNullToAnEmptyMapMovesNothingAtTheServer) {
   auto driver = world.Driver(kType);
   Settle(driver, Config());
   const struct {
     const char* more;
     Names changed;
   } rows[] = {{R"("environment":{})", {"environment"}},
-              {R"("code_hash":"")", {"code_hash", "environment"}},
-              {R"("labels":{})", {"code_hash", "labels"}},
+              {R"("labels":{})", {"environment", "labels"}},
               {"", {"labels"}}};
   for (const auto& row : rows) {
     SCOPED_TRACE(row.more);
@@ -420,16 +420,24 @@ TEST_F(FunctionTest, ACreateThatAnotherOneTakesOverAndChangesKeepsNothing) {
 
 TEST_F(FunctionTest, ADeadlineShowsWhatTheNewRevisionSaid) {
   auto driver = world.Driver(kType);
-  const base::Error late{Code::kDeadlineExceeded, "timed out", "", "", {}};
-  world.backend.FailNext("function.wait", late);
+  world.backend.builds_hang = true;
   auto failed = driver.Apply(Config());
-  EXPECT_TRUE(HasError(failed.diagnostics, "name", "Last log lines:\n  newer than 0"))
+  EXPECT_TRUE(HasError(failed.diagnostics, "name", "Last log lines:\n  of revision 1"))
       << failed.Problems();
-  world.backend.FailNext("function.wait", late);
+  const auto says_nothing = [&] {
+    EXPECT_TRUE(HasError(failed.diagnostics, "name", "The server goes on with it"))
+        << failed.Problems();
+    EXPECT_FALSE(HasError(failed.diagnostics, "name", "Last log lines")) << failed.Problems();
+  };
   world.backend.FailNext("function.logs", {Code::kUnavailable, "away", "", "", {}});
   failed = driver.Apply(Config());
-  EXPECT_TRUE(HasError(failed.diagnostics, "name", "timed out")) << failed.Problems();
-  EXPECT_FALSE(HasError(failed.diagnostics, "name", "Last log lines")) << failed.Problems();
+  says_nothing();
+  world.backend.builds_hang = false;
+  Settle(driver, Config());
+  // What is waited for then is no new revision.
+  world.backend.FailNext("function.wait", {Code::kDeadlineExceeded, "timed out", "", "", {}});
+  failed = driver.Apply(Config(R"("labels":{"a":"b"})"));
+  says_nothing();
 }
 
 TEST_F(FunctionTest, WhatCanBeRaisedIsSaidWhereItRanOut) {

@@ -51,10 +51,10 @@ class RestBackend final : public Backend {
                                             const rest::Call& call) override {
     return client_->RetryFunction(name, call);
   }
-  base::Result<std::vector<std::string>> LastLines(const rest::Name& function, int64_t than,
+  base::Result<std::vector<std::string>> LastLines(const rest::Name& function, int64_t revision,
                                                    const std::string& since,
                                                    const rest::Call& call) override {
-    return client_->LastLines(function, than, since, call);
+    return client_->LastLines(function, revision, since, call);
   }
   base::Status RetryRun(const rest::Name& job, int64_t run_id, int64_t attempt,
                         const rest::Call& call) override {

@@ -18,8 +18,10 @@ void Add(base::Sha256& hash, std::string_view text) {
 std::string RevisionInput(const api::FunctionSpec& spec) {
   base::Sha256 hash;
   Add(hash, "sless-revision-1");
-  for (const auto& text : {spec.source.hash, spec.code_hash, spec.runtime, spec.entrypoint})
-    Add(hash, text);
+  Add(hash, spec.source.hash);
+  Add(hash, spec.code_hash ? "=" + *spec.code_hash : "");
+  Add(hash, spec.runtime);
+  Add(hash, spec.entrypoint);
   for (const int64_t number : {spec.memory_mb, spec.timeout_sec, spec.concurrency})
     Add(hash, std::to_string(number));
   Add(hash, std::to_string(spec.environment.size()));

@@ -131,6 +131,7 @@ TEST(RevisionInput, ChangesWithWhatRunsOnly) {
   std::set<std::string> inputs{base_input};
   const std::vector<Change> counts = {[](auto& s) { s.source.hash = "x"; },
                                       [](auto& s) { s.code_hash = "x"; },
+                                      [](auto& s) { s.code_hash = ""; },
                                       [](auto& s) { s.runtime = "x"; },
                                       [](auto& s) { s.entrypoint = "x"; },
                                       [](auto& s) { s.memory_mb = 1; },

@@ -81,7 +81,8 @@ Status ValidateFunction(const api::FunctionSpec& spec) {
                    "/spec/entrypoint");
   }
   RETURN_IF_ERROR(CheckSource(spec.source));
-  RETURN_IF_ERROR(CheckText("codeHash", spec.code_hash, api::kMaxCodeHashBytes, "/spec/codeHash"));
+  RETURN_IF_ERROR(
+      CheckText("codeHash", spec.code_hash.value_or(""), api::kMaxCodeHashBytes, "/spec/codeHash"));
   RETURN_IF_ERROR(CheckEnvironment(spec.environment));
   RETURN_IF_ERROR(CheckLabels(spec.labels));
   if (!spec.replicas && spec.min_replicas > spec.max_replicas) {

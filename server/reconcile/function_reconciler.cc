@@ -305,6 +305,7 @@ base::Result<Next> FunctionReconciler::Create(View& view, int64_t number,
   const auto created = store::CreateTyped(deps_.store, revision);
   if (!created && created.error().code != base::Code::kAlreadyExists)
     return base::Err(created.error());
+  view.revisions.push_back(revision);
   view.known.least_revision = std::max(view.known.least_revision, number + 1);
   ForgetFailures(view.known);
   deps_.log.Info("revision made", {{"function", view.ns() + "/" + view.name()},
@@ -499,6 +500,8 @@ base::Result<Next> FunctionReconciler::WriteStatus(
         status.observed_retry = RetryOf(view.function);
         status.invoke_url = deps_.external_url + "/v1/namespaces/" + view.ns() + "/functions/" +
                             view.name() + "/invoke";
+        for (const auto& revision : view.revisions)
+          status.latest_revision = std::max(status.latest_revision, revision.spec.number);
         change(status);
         status.ready_replicas = load.ready;
         status.restarts = load.restarts;

@@ -91,6 +91,7 @@ TEST_F(FunctionReconcilerTest, AFailedBuildLeavesTheOldRevisionServing) {
   EXPECT_EQ(f.status.failure->reason, "BuildFailed");
   EXPECT_EQ(f.status.failure->file, "requirements.txt");
   EXPECT_EQ(f.status.revision, 1);
+  EXPECT_EQ(f.status.latest_revision, 2);
   EXPECT_EQ(f.status.serving->source.hash, "sha256:aaaa");
   EXPECT_EQ(world_.serving->Route("f")->revision->revision, 1);
   // Not tried again by itself, nor after a restart.

@@ -178,6 +178,7 @@ class Attributes(Case):
             ('timeouts { delete = "9m" }', False),
             ('code_hash = "v1"', True),
             ('code_hash = "v2"', True),
+            ('code_hash = ""', True),
             ("code_hash = null", True),
             ('entrypoint = "handler.other"', True),
             ('runtime = "nodejs20"', True),

@@ -73,11 +73,11 @@ base::Result<api::Function> FakeBackend::RetryFunction(const rest::Name& name, c
   return functions_.Look(Id(name));
 }
 
-base::Result<std::vector<std::string>> FakeBackend::LastLines(const rest::Name&, int64_t than,
+base::Result<std::vector<std::string>> FakeBackend::LastLines(const rest::Name&, int64_t revision,
                                                               const std::string&,
                                                               const rest::Call&) {
   RETURN_IF_ERROR(Enter("function.logs"));
-  return std::vector<std::string>{fmt::format("newer than {}", than)};
+  return std::vector<std::string>{fmt::format("of revision {}", revision)};
 }
 
 base::Status FakeBackend::RetryRun(const rest::Name& name, int64_t run_id, int64_t attempt,
@@ -100,6 +100,8 @@ base::Result<bool> FakeBackend::Settle(api::Function& function) {
   const auto now = fmt::format("2026-01-01T00:00:{:02}Z", ++clock_ % 60);
   status.invoke_url = fmt::format("{}/v1/namespaces/{}/functions/{}/invoke", external_url,
                                   function.metadata.ns, function.metadata.name);
+  const bool same = status.serving && SameRevision(*status.serving, function.spec);
+  status.latest_revision = status.revision + (same ? 0 : 1);
   if (builds_hang) {
     status.phase = "Building";
     status.observed_generation = function.metadata.generation;
@@ -108,7 +110,6 @@ base::Result<bool> FakeBackend::Settle(api::Function& function) {
   if (status.observed_generation == function.metadata.generation && status.phase != "Building")
     return true;
   status.observed_generation = function.metadata.generation;
-  const bool same = status.serving && SameRevision(*status.serving, function.spec);
   status.failure = same ? std::nullopt : build_failure;
   status.phase = status.failure ? "Failed" : "Ready";
   if (status.failure) return true;
@@ -117,7 +118,7 @@ base::Result<bool> FakeBackend::Settle(api::Function& function) {
         status.serving->code_hash != function.spec.code_hash) {
       status.last_built_at = now;
     }
-    ++status.revision;
+    status.revision = status.latest_revision;
   }
   status.serving = function.spec;
   return true;

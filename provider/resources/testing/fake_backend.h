@@ -58,7 +58,7 @@ class FakeBackend final : public Backend {
                           const transport::OpenBody& zip, const rest::Call& call) override;
   base::Result<api::Function> RetryFunction(const rest::Name& name,
                                             const rest::Call& call) override;
-  base::Result<std::vector<std::string>> LastLines(const rest::Name& function, int64_t than,
+  base::Result<std::vector<std::string>> LastLines(const rest::Name& function, int64_t revision,
                                                    const std::string& since,
                                                    const rest::Call& call) override;
   base::Status RetryRun(const rest::Name& job, int64_t run_id, int64_t attempt,

@@ -23,10 +23,10 @@ class Borrowed final : public Backend {
                                             const rest::Call& call) override {
     return real_.RetryFunction(name, call);
   }
-  base::Result<std::vector<std::string>> LastLines(const rest::Name& function, int64_t than,
+  base::Result<std::vector<std::string>> LastLines(const rest::Name& function, int64_t revision,
                                                    const std::string& since,
                                                    const rest::Call& call) override {
-    return real_.LastLines(function, than, since, call);
+    return real_.LastLines(function, revision, since, call);
   }
   base::Status RetryRun(const rest::Name& job, int64_t run_id, int64_t attempt,
                         const rest::Call& call) override {
