@@ -613,7 +613,6 @@ class DocumentTest : public HandlersTest {
     run.status.attempt = 1;
     EXPECT_THAT(store::CreateTyped(*store, run), IsOk());
     logs.records.push_back({clock.Now(), 2, "r1", "stderr", "r", "hello"});
-    gateway::FunctionRoute route;
     route.ns = "default";
     route.name = "f";
     route.revision = runtime::RevisionKey{"default", "f", 1};
@@ -649,6 +648,7 @@ class DocumentTest : public HandlersTest {
   }
 
   std::map<std::string, std::string> bodies;  // by path
+  gateway::FunctionRoute route;
 };
 
 TEST_F(DocumentTest, EveryOperationSucceedsWithATokenOnly) {
@@ -754,6 +754,14 @@ TEST_F(DocumentTest, AnInvokeAnswersAsDocumented) {
   EXPECT_EQ(Do("POST", f + "/invoke", "\"raise\"").status, 422);
   EXPECT_EQ(Do("POST", f + "/invoke", "no JSON").status, 400);
   EXPECT_EQ(Do("POST", f + "x/invoke", "{}").status, 404);
+  EXPECT_EQ(Do("POST", f + "/invoke", "\"" + std::string(6 << 20, 'x') + "\"").status, 413);
+  EXPECT_EQ(Do("POST", f + "/invoke", "\"die\"").status, 502);
+  route.spec.timeout_sec = 1;
+  gateway->Publish(route);
+  EXPECT_EQ(Do("POST", f + "/invoke", "\"slow to end\"").status, 504);
+  route.revision.reset();
+  gateway->Publish(route);
+  EXPECT_EQ(Do("POST", f + "/invoke").status, 503);
 }
 
 // What holds the answers against the document must see what is wrong.

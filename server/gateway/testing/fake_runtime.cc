@@ -70,6 +70,7 @@ http::Router FakeRuntime::MakeRouter(const std::shared_ptr<Node>& node, int64_t 
     if (r.method == "POST" && r.path == "/event") {
       if (r.body == "\"huge\"") return http::Response::Text(200, std::string(33 << 20, 'x'));
       if (r.body == "\"raise\"") return RunnerError(422, "HandlerError");
+      if (r.body == "\"die\"") return RunnerError(502, "ReplicaDied");
       return http::Response::Json(
           200, fmt::format(R"({{"resultJson":{},"logTail":["line"],"durationMs":5}})",
                            "\"{\\\"revision\\\":" + std::to_string(revision) + "}\""));
