@@ -67,6 +67,7 @@ class Life(Case):
         self.ws.destroy()
 
 
+@both
 class CreateBeforeDestroy(Case):
     def test_a_replacement_under_the_same_name_stays(self):
         first = "lifecycle { create_before_destroy = true }"
@@ -94,6 +95,7 @@ class CreateBeforeDestroy(Case):
             self.assertIsNone(self.plane.object(kind, self.ns, name))
 
 
+@both
 class Attributes(Case):
     def test_another_label_without_moved_loses_nothing(self):
         """Terraform deletes under the old label and creates under the new one, at once and in any order."""
@@ -472,6 +474,7 @@ class Failures(Case):
         self.assert_says(done, "no-such-package-sless-xyz", "requirements.txt")
 
 
+@both
 class Dependencies(Case):
     def test_pip_and_npm_layers_are_shared_and_cached(self):
         self.ws.write("py/handler.py", "import six\n\ndef handle(event):\n    return six.__version__\n")

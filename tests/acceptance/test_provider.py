@@ -98,6 +98,7 @@ class TlsProxy(Listener):
             pass
 
 
+@both
 class Tls(Case):
     def setUp(self):
         super().setUp()
@@ -150,6 +151,7 @@ class Tls(Case):
         self.assert_says(self.ws.plan_fails(), "SLESS_ENDPOINT", "http")
 
 
+@both
 class Unreachable(Case):
     """A server that cannot be used fails the plan within 10 s, names the endpoint and the variable, and never shows the token."""
 

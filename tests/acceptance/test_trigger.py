@@ -232,6 +232,7 @@ class Together(Case):
         self.assert_plan_empty()
 
 
+@both
 class PathGames(Case):
     """However a path is written: /v1 is not reached through /fn/, nor a function through /v1 or through another one, nor what a token protects without it."""
 
