@@ -261,6 +261,9 @@ TEST_F(HandlersTest, PutCreatesChangesNothingTwiceAndReplaces) {
   }
   EXPECT_EQ(Do("GET", g).status, 404) << "If-Match creates nothing";
   EXPECT_EQ(Do("PUT", f, body.dump(), "If-Match: *\r\n").status, 200);
+  for (const char* name : {"codeHash", "environment", "timeoutSec", "replicas"})
+    body["spec"][name] = nullptr;
+  EXPECT_EQ(Do("PUT", f, body.dump()).status, 200) << "null is the default";
 }
 
 TEST_F(HandlersTest, AStaleBodyIsRefused) {
@@ -718,6 +721,8 @@ TEST_F(DocumentTest, ConditionsCountWhereTheyAreDocumented) {
     const std::string type = "Content-Type: application/json\r\n";
     EXPECT_EQ(Do(method, path, body, type + "If-Match: \"none\"\r\n").status, 412) << path;
     EXPECT_EQ(Do(method, path, body, type + "If-Match: none\r\n").status, 400) << path;
+    EXPECT_EQ(Do(method, path, body, type + "If-Match:\r\n").status, 400) << path;
+    EXPECT_EQ(Do(method, path, body, type + "If-None-Match:\r\n").status, 400) << path;
     EXPECT_EQ(Do(method, path, body, type + "If-None-Match: *\r\n").status, 409) << path;
     EXPECT_EQ(Do(method, path, body, type + "If-None-Match: x\r\n").status, 400) << path;
     EXPECT_EQ(Do(method, path, body, type + "If-Match: *\r\n").status, 200) << path;

@@ -91,11 +91,14 @@ base::Result<ObjectHandlers::Wanted> ObjectHandlers::ReadWanted(const json& body
 base::Result<ObjectHandlers::Condition> ObjectHandlers::ReadCondition(
     const http::Request& request) {
   Condition condition;
-  if (const auto text = request.headers.Get(kIfNoneMatch.name); !text.empty()) {
-    if (text != "*") return base::Err(Code::kInvalidArgument, "If-None-Match must be *");
+  // One that is there and empty is no condition that somebody meant to leave out.
+  if (request.headers.Has(kIfNoneMatch.name)) {
+    if (request.headers.Get(kIfNoneMatch.name) != "*")
+      return base::Err(Code::kInvalidArgument, "If-None-Match must be *");
     condition.create_only = true;
   }
-  if (const auto text = request.headers.Get(kIfMatch.name); !text.empty()) {
+  if (request.headers.Has(kIfMatch.name)) {
+    const auto text = request.headers.Get(kIfMatch.name);
     condition.must_exist = true;
     if (text == "*") return condition;
     if (text.size() < 3 || text.front() != '"' || text.back() != '"') {

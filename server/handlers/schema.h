@@ -15,7 +15,7 @@
 namespace sless::handlers {
 
 /// What a schema is for: an answer has all that is not optional, an input what has no default, a
-/// merge patch (RFC 7396) only what changes, and null for what goes back to its default.
+/// merge patch (RFC 7396) only what changes. Null in the last two is the default.
 enum class Use { kAnswer, kInput, kPatch };
 
 class SchemaVisitor {
@@ -35,7 +35,7 @@ class SchemaVisitor {
     const bool required =
         use_ == Use::kAnswer ? !api::IsOptional<T>::value : use_ == Use::kInput && doc.required;
     if (required) schema_["required"].push_back(name);
-    if (use_ == Use::kPatch && !doc.required) AllowNull(schema);
+    if (use_ != Use::kAnswer && !doc.required) AllowNull(schema);
     schema_["properties"][std::string(name)] = std::move(schema);
   }
 
