@@ -178,8 +178,10 @@ int Serve(const config::Options& options) {
                          : get("PATH");
   environment.home = get("HOME");
   environment.registries = RegistryVariables(variables);
-  base::JsonLogger log(STDERR_FILENO, base::ParseLevel(options.log_level, base::Level::kInfo),
-                       base::JsonLogger::Keys::kPlain);
+  using Keys = base::JsonLogger::Keys;
+  base::JsonLogger log(
+      STDERR_FILENO, base::ParseLevel(options.log_level, base::Level::kInfo),
+      base::IsJournal(STDERR_FILENO, get("JOURNAL_STREAM")) ? Keys::kJournal : Keys::kPlain);
   app::BlockSignals();
   return app::ServeUntilSignal(options, std::move(environment), log);
 }

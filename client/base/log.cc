@@ -24,6 +24,7 @@ namespace sless::base {
 namespace {
 
 constexpr std::array<std::string_view, 5> kNames{"trace", "debug", "info", "warn", "error"};
+constexpr std::array<int, 5> kPriorities{7, 7, 6, 4, 3};  // of syslog
 // Terraform reads lines of at most 64 KiB; a longer one would lose its level.
 constexpr size_t kMaxValue = 8192;
 
@@ -109,7 +110,9 @@ std::string Line(JsonLogger::Keys keys, const std::string& module, const Bound& 
         },
         field.value);
   }
-  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const auto text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (keys != JsonLogger::Keys::kJournal) return text + "\n";
+  return fmt::format("<{}>{}\n", kPriorities[static_cast<size_t>(level)], text);
 }
 
 }  // namespace
@@ -145,6 +148,12 @@ void JsonLogger::Log(Level level, std::string_view message,
   }
   outlet.lost = 0;
   outlet.rest = std::move(text);
+}
+
+bool IsJournal(int fd, std::string_view journal_stream) {
+  struct stat about {};
+  return fstat(fd, &about) == 0 &&
+         journal_stream == fmt::format("{}:{}", about.st_dev, about.st_ino);
 }
 
 Level ParseLevel(std::string_view name, Level fallback) {

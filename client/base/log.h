@@ -52,10 +52,11 @@ class Logger {
 
 /// Writes JSON lines to a file descriptor: {"time":…,"level":…,"msg":…,fields}, or with hclog keys
 /// ("@timestamp" with six fraction digits, "@level", "@message", "@module") for a provider under
-/// Terraform.
+/// Terraform, or as the first behind "<N>", the priority that systemd's journal takes off a line
+/// (sd-daemon(3)).
 class JsonLogger final : public Logger {
  public:
-  enum class Keys { kPlain, kHclog };
+  enum class Keys { kPlain, kHclog, kJournal };
   /// `bound` fields go into every line.
   JsonLogger(int fd, Level least, Keys keys, std::string module = "",
              std::vector<std::pair<std::string, std::string>> bound = {})
@@ -75,6 +76,10 @@ class NullLogger final : public Logger {
  public:
   void Log(Level, std::string_view, std::initializer_list<LogField>) override {}
 };
+
+/// True where `fd` leads to systemd's journal: `journal_stream` is the environment's
+/// JOURNAL_STREAM, "<device>:<inode>" (systemd.exec(5)).
+bool IsJournal(int fd, std::string_view journal_stream);
 
 /// "trace", "debug", "info", "warn", "error" in any case; `fallback` for anything else.
 Level ParseLevel(std::string_view name, Level fallback);

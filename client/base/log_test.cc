@@ -1,9 +1,11 @@
 #include "client/base/log.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -39,6 +41,32 @@ std::string Drain(int fd) {
     all.append(buffer, static_cast<size_t>(n));
   }
   return all;
+}
+
+TEST(JournalLog, LinesBeginWithTheirPriority) {
+  auto [read, write] = Make(true);
+  JsonLogger log(write.get(), Level::kTrace, JsonLogger::Keys::kJournal);
+  log.Trace("a");
+  log.Info("b");
+  log.Warn("c");
+  log.Error("d");
+  const auto lines = Split(Drain(read.get()), '\n');
+  const std::vector<std::string> begins{"<7>{\"time\"", "<6>{", "<4>{", "<3>{", ""};
+  ASSERT_EQ(lines.size(), begins.size());
+  for (size_t i = 0; i < begins.size(); ++i)
+    EXPECT_EQ(lines[i].substr(0, begins[i].size()), begins[i]);
+}
+
+TEST(JournalLog, IsForTheDescriptorThatSystemdNames) {
+  const auto [read, write] = Make(true);
+  const auto [other, another] = Make(true);
+  struct stat about {};
+  ASSERT_EQ(fstat(write.get(), &about), 0);
+  const auto name = fmt::format("{}:{}", about.st_dev, about.st_ino);
+  EXPECT_TRUE(IsJournal(write.get(), name));
+  EXPECT_FALSE(IsJournal(other.get(), name));
+  EXPECT_FALSE(IsJournal(write.get(), ""));
+  EXPECT_FALSE(IsJournal(-1, name));
 }
 
 class LogToReader : public testing::TestWithParam<bool> {};
