@@ -58,6 +58,11 @@ class Assign {
 
   void operator()(std::string_view name, std::string& value, const About& about) {
     if (!Mine(name)) return;
+    // A line end that came along (a file with CRLF, a shell's variable) would become part of a
+    // path.
+    if (std::any_of(text_.begin(), text_.end(),
+                    [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+      return Wrong("want text without line ends and other control characters");
     const auto words = base::Split(about.values, '|');
     if (!about.values.empty() && std::find(words.begin(), words.end(), text_) == words.end()) {
       const auto near = base::Nearest(text_, words);
