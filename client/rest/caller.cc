@@ -61,7 +61,7 @@ base::Result<ApiAnswer> Caller::Send(const ApiRequest& api, const Call& call,
     if (result.answer) {
       return std::move(result.answer);
     }
-    const bool again = result.may_retry && attempt < options_.max_retries &&
+    const bool again = result.may_retry && !api.once && attempt < options_.max_retries &&
                        Sleep(std::max(backoff.Next(), result.retry_after), call);
     if (again) continue;
     auto error = std::move(result.answer).error();

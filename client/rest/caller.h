@@ -16,6 +16,7 @@ struct ApiRequest {
   std::string body;
   transport::OpenBody stream;
   std::chrono::milliseconds extra_time{0};  ///< on top of request_timeout: a long poll, an upload
+  bool once = false;  ///< no retries: what it asks for depends on the time that is left
 };
 
 /// What came back, and how.

@@ -327,6 +327,19 @@ TEST_F(Client, AFailureFromBeforeTheRetryIsNotItsOutcome) {
   EXPECT_EQ(ready->status.phase, "Ready");
 }
 
+// An answer that comes after the deadline could not tell the phase.
+TEST_F(Client, APollAfterAnOutageAsksForTheTimeThatIsLeft) {
+  auto function = MakeFunction();
+  function.status.phase = "Building";
+  server_.On("GET", kPath, {Answer(503, ""), Holding(function)});
+  EXPECT_THAT(client_->WaitReady<Function>({"default", "f"}, 1, Within(2300)),
+              IsError(Code::kDeadlineExceeded, HasSubstr("its phase is Building")));
+  const auto requests = server_.Requests();
+  ASSERT_GE(requests.size(), 2u);
+  EXPECT_THAT(requests[0].target, testing::EndsWith("&timeout=2"));
+  EXPECT_THAT(requests[1].target, testing::EndsWith("&timeout=1"));
+}
+
 TEST_F(Client, WaitReadyEndsByDeadlineStopAndDeletion) {
   auto function = MakeFunction();
   function.status.phase = "Building";

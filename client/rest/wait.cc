@@ -50,14 +50,17 @@ class Poller {
         kLongestPoll, std::chrono::duration_cast<std::chrono::seconds>(left));
     const auto begun = caller_.clock().Steady();
     const ApiRequest request{.path = fmt::format("{}&timeout={}", path_and_query, wait.count()),
-                             .extra_time = wait};
+                             .extra_time = wait,
+                             .once = true};
     const auto answer = caller_.Send(request, call_);
     if (answer) {
       away_since_.reset();
       Pace(begun);
       return answer->body;
     }
-    if (answer.error().code != Code::kUnavailable) return base::Err(answer.error());
+    const auto code = answer.error().code;
+    if (code != Code::kUnavailable && code != Code::kResourceExhausted)
+      return base::Err(answer.error());
     if (!away_since_) away_since_ = begun;
     if (caller_.clock().Steady() - *away_since_ > kLongestOutage ||
         !caller_.Sleep(milliseconds(500), call_)) {

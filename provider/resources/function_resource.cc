@@ -22,9 +22,9 @@ constexpr seconds kDeleteTimeout{120};
 // What can be raised where the time ran out.
 std::string TimeoutAdvice(std::chrono::nanoseconds timeout, std::string_view default_text) {
   return fmt::format(
-      "The timeouts block of the resource sets how long to wait (here {} s at most, by default "
+      "The timeouts block of the resource sets how long to wait (here {:g} s at most, by default "
       "{}).",
-      std::chrono::duration_cast<seconds>(timeout).count(), default_text);
+      std::chrono::duration<double>(timeout).count(), default_text);
 }
 
 // One create or update: what is wanted, where it goes, how long it may take.

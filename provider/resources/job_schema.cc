@@ -27,7 +27,8 @@ framework::Schema JobResource::Schema() const {
       "runs again, and reading never runs anything. To run once more on purpose, raise `run_id`: a "
       "job that was "
       "tainted is taken back as it is. A job that is destroyed or replaced (`-replace`, "
-      "`replace_triggered_by`) is forgotten with its runs: the new one runs its `run_id`. An apply "
+      "`replace_triggered_by`) is forgotten with its runs: the new one runs its `run_id` (with "
+      "`create_before_destroy` it is taken back as it is, and nothing runs). An apply "
       "fails where another writer changes or deletes the job while it waits for the run. The API "
       "lists the newest 100 runs of a job.";
   schema.attributes = IdentityAttributes("job");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/read.hpp>
+#include <cmath>
 
 #include "client/base/strings.h"
 
@@ -250,7 +251,7 @@ void Session::Finish() {
                     {"path", base::Truncate(ShownPath(request_), 300)},
                     {"status", status_},
                     {"bytes", sent_},
-                    {"took_ms", seconds * 1000},
+                    {"took_ms", std::round(seconds * 1e6) / 1e3},
                     {"request_id", request_.request_id},
                     {"peer", request_.peer}});
 }

@@ -6,6 +6,8 @@ namespace sless::invocations {
 namespace {
 
 constexpr size_t kOverhead = 256;  // of a record beside its line
+// Written at once: small, so that there is room again long before a full queue is empty.
+constexpr size_t kBatch = 256 * 1024;
 
 size_t BytesOf(const QueuedLine& line) { return line.record.line.size() + kOverhead; }
 
@@ -51,12 +53,17 @@ void LineQueue::Run() {
   for (;;) {
     pushed_.wait(lock, [&] { return end_ || !lines_.empty(); });
     if (lines_.empty()) return;
-    auto lines = std::exchange(lines_, {});
-    const size_t bytes = bytes_, count = lines.size();
+    std::vector<QueuedLine> batch;
+    size_t bytes = 0;
+    for (; !lines_.empty() && bytes < kBatch; lines_.pop_front()) {
+      bytes += BytesOf(lines_.front());
+      batch.push_back(std::move(lines_.front()));
+    }
+    const size_t count = batch.size();
     lock.unlock();
-    write_(std::move(lines));
+    write_(std::move(batch));
     lock.lock();
-    bytes_ -= bytes;  // what came meanwhile stays counted
+    bytes_ -= bytes;
     count_written_ += count;
     written_.notify_all();
   }

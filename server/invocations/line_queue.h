@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -25,7 +26,7 @@ struct QueuedLine {
 /// disk. Thread safety: all methods may be called at the same time from any thread.
 class LineQueue {
  public:
-  /// `write` is called from the queue's thread with what came meanwhile, oldest first.
+  /// `write` is called from the queue's thread with some of what came, oldest first.
   LineQueue(size_t max_bytes, std::function<void(std::vector<QueuedLine>)> write);
   /// Writes what is left.
   ~LineQueue();
@@ -45,7 +46,7 @@ class LineQueue {
   mutable std::mutex mutex_;
   std::condition_variable pushed_;
   mutable std::condition_variable written_;
-  std::vector<QueuedLine> lines_;
+  std::deque<QueuedLine> lines_;
   size_t bytes_ = 0;  // of lines_ and of those that are being written
   uint64_t count_pushed_ = 0, count_written_ = 0;
   bool end_ = false;

@@ -453,7 +453,8 @@ class LateReader {
   }
   int fd() const { return ends_[1]; }
   const std::string& text() const { return text_; }
-  bool ReadUntil(std::string_view word) {
+  /// Reads 64 KiB at once, with a pause between.
+  bool ReadUntil(std::string_view word, milliseconds pause = {}) {
     const auto until = std::chrono::steady_clock::now() + seconds(10);
     while (!base::Contains(text_, word) && std::chrono::steady_clock::now() < until) {
       pollfd fd{ends_[0], POLLIN, 0};
@@ -461,6 +462,7 @@ class LateReader {
       char buffer[65536];
       const ssize_t n = read(ends_[0], buffer, sizeof buffer);
       if (n > 0) text_.append(buffer, static_cast<size_t>(n));
+      std::this_thread::sleep_for(pause);
     }
     return base::Contains(text_, word);
   }
@@ -504,7 +506,7 @@ TEST_F(EngineTest, AReaderThatIsSlowLosesNothing) {
   options_.log_fd = reader.fd();
   Python("def handle(event):\n  for i in range(1500): print('y' * 1000)\n  print('last')\n");
   Send("r1", "1");
-  EXPECT_TRUE(reader.ReadUntil("\"m\":\"last\""));
+  EXPECT_TRUE(reader.ReadUntil("\"m\":\"last\"", milliseconds(100)));
   EXPECT_THAT(reader.text(), testing::Not(HasSubstr("missing")));
   const auto lines = base::Split(reader.text(), '\n');
   EXPECT_EQ(std::ranges::count_if(lines, [](auto& l) { return base::Contains(l, "yyy"); }), 1500);

@@ -18,12 +18,13 @@ LogWriter::LogWriter(int fd, const base::Clock& clock) : fd_(fd), clock_(clock) 
 }
 
 std::optional<base::SteadyPoint> LogWriter::WaitsUntil() const {
-  const auto until = behind_since_ ? std::optional(*behind_since_ + kLogPatience) : std::nullopt;
-  return until > clock_.Steady() ? until : std::nullopt;
+  if (!took_at_ || dropped_ > 0) return std::nullopt;
+  const auto until = *took_at_ + kLogPatience;
+  return until > clock_.Steady() ? std::optional(until) : std::nullopt;
 }
 
 void LogWriter::Write(std::string_view stream, std::string_view request_id, std::string_view line) {
-  if (behind_since_ && !WaitsUntil()) {
+  if (took_at_ && !WaitsUntil()) {
     ++dropped_;
     return;
   }
@@ -41,12 +42,12 @@ void LogWriter::Put(std::string_view stream, std::string_view request_id, std::s
 }
 
 void LogWriter::Flush() {
-  Send();
+  const bool took = Send();
   if (Behind()) {
-    if (!behind_since_) behind_since_ = clock_.Steady();
+    if (took || !took_at_) took_at_ = clock_.Steady();
     return;
   }
-  behind_since_.reset();
+  took_at_.reset();
   if (const auto dropped = std::exchange(dropped_, 0); dropped > 0) {
     Put("system", "",
         fmt::format("{} log lines are missing here: the server took none for too long", dropped));
@@ -54,7 +55,7 @@ void LogWriter::Flush() {
   }
 }
 
-void LogWriter::Send() {
+bool LogWriter::Send() {
   size_t done = 0;
   while (done < pending_.size()) {
     const ssize_t n = write(fd_, pending_.data() + done, pending_.size() - done);
@@ -64,6 +65,7 @@ void LogWriter::Send() {
     done += static_cast<size_t>(n);
   }
   pending_.erase(0, done);
+  return done > 0;
 }
 
 void LogWriter::FlushAll(std::chrono::milliseconds most) {

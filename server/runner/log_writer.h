@@ -16,9 +16,9 @@ inline constexpr size_t kMaxLine = 16 * 1024;
 inline constexpr size_t kMostPending = 256 * 1024;
 inline constexpr auto kLogPatience = std::chrono::seconds(1);
 
-/// A reader that is more than kMostPending behind is waited for, once for kLogPatience: whoever can
-/// stop writing does. Then lines are dropped and counted until the reader has caught up, so that
-/// nobody waits for a log that is not taken. Not thread-safe.
+/// A reader that is more than kMostPending behind is waited for while it takes something: whoever
+/// can stop writing does. Once it has taken nothing for kLogPatience, lines are dropped and counted
+/// until it has caught up, so that nobody waits for a log that is not taken. Not thread-safe.
 class LogWriter {
  public:
   /// Makes `fd` non-blocking.
@@ -32,20 +32,22 @@ class LogWriter {
   void FlushAll(std::chrono::milliseconds most);
   /// Nothing waits for the reader.
   bool empty() const { return pending_.empty(); }
-  /// Until when nothing should be written, as the reader is behind; none where it is not, or was
-  /// waited for.
+  /// Until when nothing should be written, as the reader is behind; none where it is not, or is not
+  /// waited for any more.
   std::optional<base::SteadyPoint> WaitsUntil() const;
 
  private:
   bool Behind() const { return pending_.size() > kMostPending; }
   void Put(std::string_view stream, std::string_view request_id, std::string_view line);
-  void Send();
+  /// True: the reader took something.
+  bool Send();
 
   int fd_;
   const base::Clock& clock_;
   std::string pending_;
-  std::optional<base::SteadyPoint> behind_since_;
-  int64_t dropped_ = 0;  // lines since then
+  // While it is behind: when the reader took something last, or fell behind.
+  std::optional<base::SteadyPoint> took_at_;
+  int64_t dropped_ = 0;  // lines since it was given up
 };
 
 /// Cuts a byte stream into lines of at most kMaxLine bytes, not within a character of UTF-8.

@@ -243,7 +243,7 @@ class ProcessRuntime final : public Runtime {
       for (int& count = counts[key]; count < desired.want; ++count) {
         replicas_.push_back(std::make_unique<RunningReplica>(
             key, *desired.spec, desired.interpreter,
-            RunningReplica::Deps{options_, launcher_, clock_, dead_cgroups_}));
+            RunningReplica::Deps{options_, launcher_, clock_, log_, dead_cgroups_}));
         replicas_.back()->Start(events);
         changed.insert(key);
       }

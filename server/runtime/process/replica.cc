@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "client/api/error_body.h"
@@ -34,6 +35,15 @@ constexpr int kExitInCall = 16;
 bool EndedByCall(base::ExitStatus exit) {
   return exit.signal == 0 && (exit.code == kExitWorkerDied + kExitInCall ||
                               exit.code == kExitOutOfMemory + kExitInCall);
+}
+
+// " or …" where so much wants to run that it may be no fault of the function.
+std::string OrTooBusy() {
+  double load = 0;
+  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  if (getloadavg(&load, 1) != 1 || load <= 2.0 * static_cast<double>(processors)) return "";
+  return fmt::format(", or the machine is too busy (load {:.0f} on {} processors)", load,
+                     processors);
 }
 
 std::string Text(const nlohmann::json& object, const char* name) {
@@ -137,9 +147,9 @@ void RunningReplica::Turn(TurnEvents& events, bool with_log) {
     known_failure_ = api::Failure{
         "StartFailed",
         fmt::format(
-            "the function was not ready within {} s: loading {} takes too long",
+            "the function was not ready within {} s: loading {} takes too long{}",
             std::chrono::duration_cast<std::chrono::seconds>(deps_.options.start_deadline).count(),
-            spec_.entrypoint),
+            spec_.entrypoint, OrTooBusy()),
         "",
         0,
         {tail_.begin(), tail_.end()}};
@@ -259,9 +269,17 @@ void RunningReplica::OnExit(base::ExitStatus exit, TurnEvents& events) {
 }
 
 void RunningReplica::Fail(api::Failure failure, TurnEvents& events) {
+  const auto wait = restart_at_once_ ? milliseconds(0) : backoff_.Next();
+  // Without the message, which may be the function's own words.
+  deps_.log.Warn("replica failed", {{"function", key_.ns + "/" + key_.name},
+                                    {"revision", key_.revision},
+                                    {"replica", view_.id},
+                                    {"reason", failure.reason},
+                                    {"restarts", view_.restarts},
+                                    {"wait_ms", wait.count()}});
   view_.state = ReplicaState::kFailed;
   view_.failure = std::move(failure);
-  view_.next_start = deps_.clock.Steady() + (restart_at_once_ ? milliseconds(0) : backoff_.Next());
+  view_.next_start = deps_.clock.Steady() + wait;
   events.changed = true;
 }
 

@@ -32,6 +32,7 @@ class RunningReplica {
     const ProcessOptions& options;
     Launcher& launcher;
     const base::Clock& clock;
+    base::Logger& log;
     std::vector<Cgroup>& dead_cgroups;  ///< to be removed once empty
   };
   RunningReplica(RevisionKey key, ReplicaSpec spec, Interpreter interpreter, Deps deps);
