@@ -340,6 +340,16 @@ TEST_F(Client, APollAfterAnOutageAsksForTheTimeThatIsLeft) {
   EXPECT_THAT(requests[1].target, testing::EndsWith("&timeout=1"));
 }
 
+TEST_F(Client, ATimeThatRanOutInAnOutageIsNoOutage) {
+  auto function = MakeFunction();
+  function.status.phase = "Building";
+  server_.On("GET", kPath, {Holding(function), Answer(503, "")});
+  EXPECT_THAT(client_->WaitReady<Function>({"default", "f"}, 1, Within(1500)),
+              IsError(Code::kDeadlineExceeded,
+                      testing::AllOf(HasSubstr("timed out while waiting for Function default/f"),
+                                     HasSubstr("its phase is Building; then "))));
+}
+
 TEST_F(Client, WaitReadyEndsByDeadlineStopAndDeletion) {
   auto function = MakeFunction();
   function.status.phase = "Building";

@@ -62,12 +62,15 @@ class Poller {
     if (code != Code::kUnavailable && code != Code::kResourceExhausted)
       return base::Err(answer.error());
     if (!away_since_) away_since_ = begun;
-    if (caller_.clock().Steady() - *away_since_ > kLongestOutage ||
-        !caller_.Sleep(milliseconds(500), call_)) {
-      return base::Err(answer.error());
+    if (caller_.clock().Steady() - *away_since_ > kLongestOutage) return base::Err(answer.error());
+    if (!caller_.Sleep(milliseconds(500), call_)) {
+      trouble_ = "; then " + answer.error().message;
+      return base::Err(Code::kDeadlineExceeded, "");
     }
     return std::nullopt;
   }
+  /// For the message where the time ran out while the server was away; "" where it was not.
+  const std::string& trouble() const { return trouble_; }
   bool TimeLeft() const {
     return !call_.deadline.Passed(caller_.clock()) && !call_.stop.stop_requested();
   }
@@ -84,6 +87,7 @@ class Poller {
   const Call& call_;
   std::optional<base::SteadyPoint> away_since_;
   milliseconds pause_{0};
+  std::string trouble_;
 };
 
 bool IsEndOfTime(const base::Error& error) {
@@ -117,8 +121,8 @@ Result<T> WaitReady(const Caller& caller, const Name& name, int64_t generation, 
     phase = object.status.phase;
   } while (poller.Rest() && poller.TimeLeft());
   if (!phase.empty()) phase = "; its phase is " + phase;
-  return caller.TimeIsUp(call, fmt::format("waiting for {} {}/{} to be ready{}", KindOf<T>(),
-                                           name.ns, name.name, phase));
+  return caller.TimeIsUp(call, fmt::format("waiting for {} {}/{} to be ready{}{}", KindOf<T>(),
+                                           name.ns, name.name, phase, poller.trouble()));
 }
 
 template <class T>
@@ -135,8 +139,8 @@ base::Status WaitGone(const Caller& caller, const T& seen, const Call& call) {
     ASSIGN_OR_RETURN(const auto object, ReadObject<T>(**body));
     if (object.metadata.uid != seen.metadata.uid) return base::Ok();  // a new one of that name
   } while (poller.Rest() && poller.TimeLeft());
-  return caller.TimeIsUp(
-      call, fmt::format("waiting for the deletion of {} {}/{}", KindOf<T>(), name.ns, name.name));
+  return caller.TimeIsUp(call, fmt::format("waiting for the deletion of {} {}/{}{}", KindOf<T>(),
+                                           name.ns, name.name, poller.trouble()));
 }
 
 template Result<api::Function> WaitReady(const Caller&, const Name&, int64_t, const Call&);

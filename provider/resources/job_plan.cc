@@ -43,7 +43,8 @@ void CheckRaised(const Value& plan, int64_t last, framework::Diagnostics& diagno
   diagnostics.AddError(
       Path("run_id"), "run_id lowered",
       fmt::format("The last run of job {} was run_id {}, so run_id {} lies behind it. {}, or 0 to "
-                  "run nothing.{}",
+                  "run nothing. (`terraform destroy` plans first: it needs one of these too, or "
+                  "-refresh=false.){}",
                   TextAt(plan, "id"), last, wanted,
                   last == std::numeric_limits<int64_t>::max()
                       ? "There is no higher one: take another name for the job"

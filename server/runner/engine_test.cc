@@ -453,14 +453,14 @@ class LateReader {
   }
   int fd() const { return ends_[1]; }
   const std::string& text() const { return text_; }
-  /// Reads 64 KiB at once, with a pause between.
-  bool ReadUntil(std::string_view word, milliseconds pause = {}) {
+  /// Reads a piece at once, with a pause between.
+  bool ReadUntil(std::string_view word, milliseconds pause = {}, size_t piece = 65536) {
     const auto until = std::chrono::steady_clock::now() + seconds(10);
     while (!base::Contains(text_, word) && std::chrono::steady_clock::now() < until) {
       pollfd fd{ends_[0], POLLIN, 0};
       poll(&fd, 1, 100);
       char buffer[65536];
-      const ssize_t n = read(ends_[0], buffer, sizeof buffer);
+      const ssize_t n = read(ends_[0], buffer, std::min(piece, sizeof buffer));
       if (n > 0) text_.append(buffer, static_cast<size_t>(n));
       std::this_thread::sleep_for(pause);
     }
@@ -510,6 +510,19 @@ TEST_F(EngineTest, AReaderThatIsSlowLosesNothing) {
   EXPECT_THAT(reader.text(), testing::Not(HasSubstr("missing")));
   const auto lines = base::Split(reader.text(), '\n');
   EXPECT_EQ(std::ranges::count_if(lines, [](auto& l) { return base::Contains(l, "yyy"); }), 1500);
+  engine_.reset();
+}
+
+TEST_F(EngineTest, AReaderThatIsTooSlowIsNotWaitedForForEver) {
+  LateReader reader;
+  options_.log_fd = reader.fd();
+  Python("def handle(event):\n  for i in range(1500): print('y' * 1000)\n");
+  std::jthread slow([&] { reader.ReadUntil("missing", milliseconds(50), 4096); });
+  const auto begin = clock_.Steady();
+  EXPECT_EQ(Reason(Call("r1", "1")), "OK");
+  EXPECT_LT(clock_.Steady() - begin, seconds(12));
+  slow.join();
+  EXPECT_TRUE(reader.ReadUntil(" log lines are missing here"));
   engine_.reset();
 }
 

@@ -18,13 +18,13 @@ LogWriter::LogWriter(int fd, const base::Clock& clock) : fd_(fd), clock_(clock) 
 }
 
 std::optional<base::SteadyPoint> LogWriter::WaitsUntil() const {
-  if (!took_at_ || dropped_ > 0) return std::nullopt;
-  const auto until = *took_at_ + kLogPatience;
+  if (!behind_ || pending_.size() <= kMostPending || dropped_ > 0) return std::nullopt;
+  const auto until = behind_->since + kLogPatience;
   return until > clock_.Steady() ? std::optional(until) : std::nullopt;
 }
 
 void LogWriter::Write(std::string_view stream, std::string_view request_id, std::string_view line) {
-  if (took_at_ && !WaitsUntil()) {
+  if (dropped_ > 0 || (behind_ && pending_.size() > kMostPending && !WaitsUntil())) {
     ++dropped_;
     return;
   }
@@ -42,12 +42,14 @@ void LogWriter::Put(std::string_view stream, std::string_view request_id, std::s
 }
 
 void LogWriter::Flush() {
-  const bool took = Send();
-  if (Behind()) {
-    if (took || !took_at_) took_at_ = clock_.Steady();
+  const size_t sent = Send();
+  if (!pending_.empty()) {
+    if (behind_) behind_->taken += sent;
+    if (behind_ ? behind_->taken >= kMostPending : pending_.size() > kMostPending)
+      behind_ = {clock_.Steady()};
     return;
   }
-  took_at_.reset();
+  behind_.reset();
   if (const auto dropped = std::exchange(dropped_, 0); dropped > 0) {
     Put("system", "",
         fmt::format("{} log lines are missing here: the server took none for too long", dropped));
@@ -55,7 +57,7 @@ void LogWriter::Flush() {
   }
 }
 
-bool LogWriter::Send() {
+size_t LogWriter::Send() {
   size_t done = 0;
   while (done < pending_.size()) {
     const ssize_t n = write(fd_, pending_.data() + done, pending_.size() - done);
@@ -65,7 +67,7 @@ bool LogWriter::Send() {
     done += static_cast<size_t>(n);
   }
   pending_.erase(0, done);
-  return done > 0;
+  return done;
 }
 
 void LogWriter::FlushAll(std::chrono::milliseconds most) {

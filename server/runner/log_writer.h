@@ -14,11 +14,11 @@ namespace sless::runner {
 
 inline constexpr size_t kMaxLine = 16 * 1024;
 inline constexpr size_t kMostPending = 256 * 1024;
-inline constexpr auto kLogPatience = std::chrono::seconds(1);
+inline constexpr auto kLogPatience = std::chrono::seconds(3);
 
-/// A reader that is more than kMostPending behind is waited for while it takes something: whoever
-/// can stop writing does. Once it has taken nothing for kLogPatience, lines are dropped and counted
-/// until it has caught up, so that nobody waits for a log that is not taken. Not thread-safe.
+/// A reader that is more than kMostPending behind is waited for: whoever can stop writing does.
+/// Once it takes less than that within kLogPatience, lines are dropped and counted until it has all
+/// there is, so that nobody waits for a log that is not taken. Not thread-safe.
 class LogWriter {
  public:
   /// Makes `fd` non-blocking.
@@ -37,16 +37,19 @@ class LogWriter {
   std::optional<base::SteadyPoint> WaitsUntil() const;
 
  private:
-  bool Behind() const { return pending_.size() > kMostPending; }
   void Put(std::string_view stream, std::string_view request_id, std::string_view line);
-  /// True: the reader took something.
-  bool Send();
+  /// How much the reader took.
+  size_t Send();
 
   int fd_;
   const base::Clock& clock_;
   std::string pending_;
-  // While it is behind: when the reader took something last, or fell behind.
-  std::optional<base::SteadyPoint> took_at_;
+  // From more than kMostPending on until there is nothing.
+  struct Behindhand {
+    base::SteadyPoint since;
+    size_t taken = 0;  // then; begins anew with each kMostPending
+  };
+  std::optional<Behindhand> behind_;
   int64_t dropped_ = 0;  // lines since it was given up
 };
 

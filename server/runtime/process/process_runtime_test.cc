@@ -113,7 +113,7 @@ class ProcessRuntimeTest : public testing::Test {
   ProcessOptions Options() {
     ProcessOptions options;
     options.state_dir = state_.path() + "/runtime";
-    options.runner = SLESS_RUNNER;
+    options.runner = runner_;
     options.runtimes_dir = SLESS_RUNTIMES;
     options.path = getenv("PATH");
     options.grace = seconds(5);
@@ -201,6 +201,7 @@ class ProcessRuntimeTest : public testing::Test {
   }
 
   bool sandbox_ = true;
+  std::string runner_ = SLESS_RUNNER;
   TempDir state_;
   base::SystemClock clock_;
   base::NullLogger log_;
@@ -673,6 +674,25 @@ class WithoutSandbox : public ProcessRuntimeTest {
  protected:
   WithoutSandbox() { sandbox_ = false; }
 };
+
+// A runner that ends while its log is not taken leaves half a line.
+TEST_F(WithoutSandbox, LinesThatAnEndingRunnerCouldNotWriteAreToldOf) {
+  runner_ = state_.path() + "/runner";
+  std::ofstream(runner_) << R"(#!/bin/sh
+echo '{"t":"2026-01-01T00:00:00.000Z","s":"stdout","r":"","m":"whole"}'
+printf '{"t":"2026-01-01T00:00:00.000Z","s":"stdo'
+exit 1
+)";
+  fs::permissions(runner_, fs::perms::owner_all);
+  Open();
+  ASSERT_THAT(runtime_->Ensure(key_, Python(""), 1), IsOk());
+  const auto replicas = Until([&](const auto&) { return base::Contains(Lines(), "missing"); });
+  EXPECT_THAT(Lines(), AllOf(HasSubstr("stdout||whole"), HasSubstr("system||log lines are missing"),
+                             Not(HasSubstr("stdo\n"))));
+  ASSERT_EQ(replicas.size(), 1u);
+  ASSERT_TRUE(replicas[0].failure);
+  EXPECT_THAT(replicas[0].failure->message, Not(HasSubstr("missing")));
+}
 
 TEST_F(WithoutSandbox, RunsNodeWithItsDependencies) {
   ReplicaSpec spec =

@@ -207,6 +207,11 @@ void RunningReplica::OnLogLine(std::string_view text, TurnEvents& events) {
     line.stream = Text(*json, "s");
     line.request_id = Text(*json, "r");
     line.line = Text(*json, "m");
+  } else if (text.starts_with(R"({"t":)")) {
+    // The runner ended before it could write all of it.
+    line.line = "log lines are missing here: the replica ended before they were taken";
+    events.lines.push_back({key_, view_.id, std::move(line)});
+    return;
   } else {
     // Not the runner's form: bubblewrap, the loader or the runner itself in trouble.
     line.line = base::IsUtf8(text) ? base::Truncate(text, 4096) : "(a line that is not UTF-8)";
