@@ -50,7 +50,7 @@ docs: build ## registry pages from the schemas
 	@build/bin/docsgen .
 
 bench: build ## start of the provider, many resources, serving; in turns with peers (needs go, npm, wrk)
-	@python3 tests/bench/plugin_start.py build/bin/terraform-provider-sless build/bin/terraform-provider-hello --build-peer --limit-ms 10 --limit-mb 16
+	@python3 tests/bench/plugin_start.py build/bin/terraform-provider-sless build/bin/terraform-provider-hello --build-peer --limit-ms 10 --limit-mb 12
 	@python3 tests/bench/many_resources.py
 	@python3 tests/bench/serving.py
 

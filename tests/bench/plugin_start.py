@@ -6,7 +6,7 @@ machine does falls on all of them alike. "serving" is the first frame of HTTP/2 
 call then, so nothing that was put off to after the handshake line is hidden. Processor time and peak memory are read there;
 memory at the line in starts of their own, in which the line has to wait for a full pipe.
 
-    plugin_start.py build/bin/terraform-provider-sless [--rounds 30] [--peer PROGRAM | --build-peer] [--limit-ms 10 --limit-mb 16]
+    plugin_start.py build/bin/terraform-provider-sless [--rounds 30] [--peer PROGRAM | --build-peer] [--limit-ms 10 --limit-mb 12]
 
 --build-peer builds a provider of the same size with the usual Go framework in a temporary folder (needs `go` and its module proxy);
 where that does not work it says why and measures without a peer.
@@ -134,7 +134,7 @@ def main() -> int:
     parser.add_argument("--peer")
     parser.add_argument("--build-peer", action="store_true")
     parser.add_argument("--limit-ms", type=float, help="fail where any start of a program (not the peer) takes longer to its line")
-    parser.add_argument("--limit-mb", type=float, help="fail where the memory of a program (not the peer) is above")
+    parser.add_argument("--limit-mb", type=float, help="fail where the memory of a program (not the peer) at its line is above")
     options = parser.parse_args()
 
     with tempfile.TemporaryDirectory(prefix="plugin-start-") as temp:
@@ -174,7 +174,7 @@ def main() -> int:
                   f"{os.path.getsize(program) / 1e6:>9.1f}")
             if program != peer:
                 failed |= options.limit_ms is not None and max(lines) > options.limit_ms
-                failed |= options.limit_mb is not None and megabytes > options.limit_mb
+                failed |= options.limit_mb is not None and at_line[program] > options.limit_mb
         if failed:
             print("above the limit", file=sys.stderr)
         return 1 if failed else 0
