@@ -22,7 +22,7 @@ constexpr seconds kDeleteTimeout{120};
 // What can be raised where the time ran out.
 std::string TimeoutAdvice(std::chrono::nanoseconds timeout, std::string_view default_text) {
   return fmt::format(
-      "The timeouts block of the resource sets how long to wait (here {:g} s at most, by default "
+      "The timeouts block of the resource sets how long to wait (here {} s at most, by default "
       "{}).",
       std::chrono::duration<double>(timeout).count(), default_text);
 }

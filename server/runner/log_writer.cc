@@ -52,7 +52,8 @@ void LogWriter::Flush() {
   behind_.reset();
   if (const auto dropped = std::exchange(dropped_, 0); dropped > 0) {
     Put("system", "",
-        fmt::format("{} log lines are missing here: the server took none for too long", dropped));
+        fmt::format("{} log lines are missing here: the server did not take them in time",
+                    dropped));
     Send();
   }
 }
